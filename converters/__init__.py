@@ -1,0 +1,1 @@
+"""Readers and writers: one folder or module for each foreign format."""

@@ -1,0 +1,1 @@
+"""Checks of traces against rules and schemas."""
