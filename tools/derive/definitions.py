@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
-import registry
+from derive import registry
 
 WIDTH = 100
 
@@ -119,7 +119,9 @@ def _enum(name: str, doc: str, values: list[registry.EnumValue], suffix: str) ->
 
 def _kinds() -> str:
     doc = "The kind of an attribute's value: its field number in AttributeProto."
-    lines = [f"    {kind.upper()} = {number}" for kind, number in registry.attribute_kinds().items()]
+    lines = [
+        f"    {kind.upper()} = {number}" for kind, number in registry.attribute_kinds().items()
+    ]
     return "\n".join(["", "class Kind(IntEnum):", f'    """{doc}"""', "", *lines, ""])
 
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-SCHEMA = Path(__file__).resolve().parent.parent / "schema"
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCHEMA = ROOT / "schema"
 
 _VALUE = re.compile(r"^(\w+) = (\d+);$")
 _MEMBER = re.compile(r"^ +\w+ (\w+) = (\d+);$", re.MULTILINE)

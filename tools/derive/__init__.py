@@ -1,0 +1,1 @@
+"""What is derived from schema/, one module per derived file."""
