@@ -171,7 +171,7 @@ def _transformer_step(vocabulary: int = 128, width: int = 64, length: int = 16) 
 
 
 def _record_ddp_rank(rank: int, port: int, directory: Path, compress: bool) -> None:
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+    _stay_on_loopback()
     store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=DDP_TIMEOUT)
     dist.init_process_group(
         "gloo", store=store, rank=rank, world_size=DDP_RANKS, timeout=DDP_TIMEOUT
@@ -187,8 +187,11 @@ def _record_ddp_rank(rank: int, port: int, directory: Path, compress: bool) -> N
         dist.destroy_process_group()
 
 
-def _loopback() -> str:
-    return next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+def _stay_on_loopback() -> None:
+    """Keep gloo from binding to whatever the host's name resolves to."""
+    for _, name in socket.if_nameindex():
+        if name.startswith("lo"):
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
 def _forget_the_machine(device: Path) -> None:
