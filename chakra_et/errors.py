@@ -1,0 +1,46 @@
+"""Errors that a user can act on: each names the file, the place, and the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class ChakraError(Exception):
+    """Something is wrong with an input, an output or a request; no traceback is needed.
+
+    The message reads `FILE: PLACE: what is wrong. Remedy`. The command line prints it and ends
+    with `exit_code`.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        place: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.path = None if path is None else Path(path)
+        self.place = place
+        self.remedy = remedy
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = [str(part) for part in (self.path, self.place) if part is not None]
+        text = ": ".join([*where, self.problem.rstrip(".")]) + "."
+        return text if self.remedy is None else f"{text} {self.remedy}"
+
+
+class FormatError(ChakraError):
+    """The bytes of an input are not what they should be."""
+
+
+class OutputError(ChakraError):
+    """An output cannot be written."""
+
+
+class LinkError(ChakraError):
+    """A host trace and a device trace do not belong together."""

@@ -1,0 +1,1 @@
+"""Bytes in and out: compression, kinds of files, long JSON arrays, atomic output."""

@@ -1,0 +1,72 @@
+"""Outputs that are whole or not there."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from chakra_et.errors import OutputError
+
+
+@contextmanager
+def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write that appears under `path` when the block ends without an error.
+
+    Until then it has a temporary name in the same directory; after an error nothing stays behind.
+    A name that ends in `.gz` or `.zst` is compressed. Raises OutputError when writing fails.
+    """
+    target = Path(path)
+    temporary: str | None = None
+    try:
+        if target.is_dir():
+            raise OutputError("this is a directory", path=target, remedy="Name a file in it.")
+        descriptor, temporary = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=".tmp", dir=target.parent
+        )
+        with os.fdopen(descriptor, "wb") as raw:
+            with _compressed(raw, target) as stream:
+                yield stream
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.chmod(temporary, _permissions(target))
+        os.replace(temporary, target)
+        temporary = None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"cannot be written: {reason}",
+            path=target,
+            remedy="Choose a directory that exists, is writable and has room.",
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
+    if target.suffix == ".gz":
+        # No time stamp and no name inside: equal traces give equal files.
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as stream:
+            yield stream  # type: ignore[misc]
+    elif target.suffix == ".zst":
+        with zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as writer:
+            yield writer  # type: ignore[misc]
+    else:
+        yield raw
+
+
+def _permissions(target: Path) -> int:
+    """Those of the file that is replaced, else what the process gives new files."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

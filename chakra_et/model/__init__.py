@@ -1,0 +1,27 @@
+"""The trace in memory: nodes in columns, typed edges, process groups and metadata."""
+
+from chakra_et.model.attributes import AttributeColumn, AttributeKey, AttributeTable, AttributeValue
+from chakra_et.model.edges import EdgeKind, Edges
+from chakra_et.model.groups import ProcessGroup
+from chakra_et.model.metadata import Metadata, MetadataAttribute
+from chakra_et.model.nodes import UNKNOWN_NS, Node, NodeIO, Nodes
+from chakra_et.model.trace import Trace
+from chakra_et.model.trace_set import TraceSet
+
+__all__ = [
+    "UNKNOWN_NS",
+    "AttributeColumn",
+    "AttributeKey",
+    "AttributeTable",
+    "AttributeValue",
+    "EdgeKind",
+    "Edges",
+    "Metadata",
+    "MetadataAttribute",
+    "Node",
+    "NodeIO",
+    "Nodes",
+    "ProcessGroup",
+    "Trace",
+    "TraceSet",
+]

@@ -1,0 +1,42 @@
+"""Process groups: which ranks communicate with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class ProcessGroup(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"name": "pg_name", "description": "pg_desc"},
+):
+    """A communicator.
+
+    `name` is opaque text, the one that nodes carry as `pg_name`. `ranks` are global ranks in the
+    group's own order; empty means that they are not known. `size` is the number of members, 0 if
+    unknown. `source` says where the facts come from; `inferred` marks a group that no input names.
+    """
+
+    name: str
+    ranks: tuple[int, ...] = ()
+    size: int = 0
+    description: str = ""
+    source: str = ""
+    inferred: bool = False
+
+
+def encode_groups(groups: Sequence[ProcessGroup]) -> str:
+    """The groups as the JSON text of the trace attribute `process_groups`."""
+    return msgspec.json.encode(list(groups)).decode()
+
+
+def decode_groups(text: str) -> tuple[ProcessGroup, ...]:
+    """The groups in the JSON text of the trace attribute `process_groups`.
+
+    Raises ValueError when the text is not such a list.
+    """
+    return msgspec.json.decode(text.encode(), type=tuple[ProcessGroup, ...])

@@ -1,0 +1,133 @@
+"""The protobuf wire format: varints, tags, and whole columns of fields at a time.
+
+Written from the public description at https://protobuf.dev/programming-guides/encoding/.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+VARINT: Final = 0
+FIXED64: Final = 1
+BYTES: Final = 2
+FIXED32: Final = 5
+
+_LONGEST_VARINT: Final = 10
+_SHIFTS: Final = np.arange(0, 7 * _LONGEST_VARINT, 7, dtype=np.uint64)
+_SEVEN_BITS: Final = np.uint64(0x7F)
+
+
+class WireError(ValueError):
+    """Bytes that are no protobuf message; `at` is where, counted from the start of the data."""
+
+    def __init__(self, problem: str, at: int) -> None:
+        super().__init__(problem)
+        self.at = at
+
+
+def varint(value: int) -> bytes:
+    """A non-negative integer as a varint; a negative one as its two's complement of 64 bits."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    if value < 0x80:
+        return bytes((value,))
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The varint at `at` and the position behind it. Raises WireError if there is none."""
+    value = shift = 0
+    start = at
+    while True:
+        if at >= end:
+            raise WireError("a number is cut off", start)
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+        if shift >= 7 * _LONGEST_VARINT:
+            raise WireError("a number of more than ten bytes", start)
+
+
+def skip(data: bytes, at: int, end: int, wire_type: int) -> int:
+    """The position behind a field's value. Raises WireError if the value is cut off or unknown."""
+    if wire_type == VARINT:
+        return read_varint(data, at, end)[1]
+    if wire_type == BYTES:
+        length, behind = read_varint(data, at, end)
+        behind += length
+    elif wire_type == FIXED64:
+        behind = at + 8
+    elif wire_type == FIXED32:
+        behind = at + 4
+    else:
+        raise WireError(f"a field of wire type {wire_type}", at)
+    if behind > end:
+        raise WireError("a field is cut off", at)
+    return behind
+
+
+def tag(field: int, wire_type: int) -> bytes:
+    """What stands before the value of a field."""
+    return varint(field << 3 | wire_type)
+
+
+def field_bytes(field: int, payload: bytes) -> bytes:
+    """A field of text, bytes or a message."""
+    return tag(field, BYTES) + varint(len(payload)) + payload
+
+
+def _varint_table(
+    values: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Each value as ten bytes, of which the first `lengths` are its varint."""
+    groups = (values[:, None] >> _SHIFTS) & _SEVEN_BITS
+    lengths = np.maximum(1, _LONGEST_VARINT - np.argmax(groups[:, ::-1] != 0, axis=1))
+    lengths[values == 0] = 1
+    table = groups.astype(np.uint8)
+    table[np.arange(_LONGEST_VARINT) < (lengths - 1)[:, None]] |= 0x80
+    return table, lengths.astype(np.int64)
+
+
+def packed(values: npt.NDArray[np.uint64]) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """All values as varints in one piece, and where each begins: int64[len(values) + 1]."""
+    offsets = np.zeros(len(values) + 1, np.int64)
+    if len(values) == 0:
+        return b"", offsets
+    table, lengths = _varint_table(values)
+    np.cumsum(lengths, out=offsets[1:])
+    return table[np.arange(_LONGEST_VARINT) < lengths[:, None]].tobytes(), offsets
+
+
+def varint_fields(before: bytes, values: npt.NDArray[np.uint64], outer: bytes = b"") -> list[bytes]:
+    """For each value the bytes `before` (a tag, say) and the value as a varint.
+
+    With `outer`, that pair is the payload of a field of a message whose tag is `outer`.
+    """
+    distinct, codes = np.unique(values, return_inverse=True)
+    if 2 * len(distinct) < len(values):
+        pieces = varint_fields(before, distinct, outer)
+        return [pieces[code] for code in codes.tolist()]
+    table, lengths = _varint_table(values)
+    if outer and len(before) + _LONGEST_VARINT >= 0x80:
+        payloads = [before + varint(value) for value in values.tolist()]
+        return [outer + varint(len(payload)) + payload for payload in payloads]
+    head = np.frombuffer(outer + b"\0" * bool(outer) + before, np.uint8)
+    rows = np.empty((len(values), len(head) + _LONGEST_VARINT), np.uint8)
+    rows[:, : len(head)] = head
+    rows[:, len(head) :] = table
+    if outer:
+        rows[:, len(outer)] = len(before) + lengths
+    data, width = rows.tobytes(), rows.shape[1]
+    starts = range(0, len(data), width)
+    ends = (np.arange(len(values)) * width + len(head) + lengths).tolist()
+    return [data[start:end] for start, end in zip(starts, ends, strict=True)]
