@@ -63,11 +63,14 @@ class EnumValue(msgspec.Struct, frozen=True):
 
 def load(path: Path = SCHEMA / "attributes.toml") -> Registry:
     """Read the registry and see that it agrees with itself and with the .proto."""
-    library = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    loads: Callable[[str], dict[str, Any]] = library.loads
-    registry = msgspec.convert(loads(path.read_text("utf-8")), Registry)
+    registry = msgspec.convert(_toml(path), Registry)
     _check(registry, attribute_kinds())
     return registry
+
+
+def dependencies() -> list[str]:
+    """What the package itself needs, from pyproject.toml."""
+    return msgspec.convert(_toml(ROOT / "pyproject.toml")["project"]["dependencies"], list[str])
 
 
 def enum(name: str, proto: str | None = None) -> list[EnumValue]:
@@ -87,6 +90,12 @@ def attribute_kinds(proto: str | None = None) -> dict[str, int]:
     """The kinds of an attribute's value, without `_val`, and their field numbers."""
     oneof = _block(r"message AttributeProto", proto).partition("oneof value {")[2]
     return {name.removesuffix("_val"): int(number) for name, number in _MEMBER.findall(oneof)}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    library = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    loads: Callable[[str], dict[str, Any]] = library.loads
+    return loads(path.read_text("utf-8"))
 
 
 def _block(head: str, proto: str | None) -> str:
