@@ -27,7 +27,9 @@ def derive() -> dict[str, str]:
 
 def difference(path: str, old: str, new: str) -> str:
     """The first lines in which a derived file is out of date."""
-    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), path, "derived", n=0))
+    lines = list(
+        difflib.unified_diff(old.splitlines(), new.splitlines(), path, "derived", n=0, lineterm="")
+    )
     shown = [line[:120] for line in lines[:12]]
     if len(lines) > len(shown):
         shown.append(f"... and {len(lines) - len(shown)} more lines")
