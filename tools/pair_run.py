@@ -14,327 +14,40 @@ from contextlib import contextmanager
 from typing import IO, NamedTuple
 
 from pair_catalog import CBID, K_REDUCE, SCHEMA, Kernel
-
-PID, AUTOGRAD_TID, WATCHDOG_TID = 41250, 41893, 41477
-WORLD = 8
-BASE_NS = 1790857026000000000  # times in the device file count from here
-START_NS = 5114338193273303
-COMPUTE, COMM = 7, 20  # streams
-SMS = 132
-
-Shape = tuple[int, ...]
-
-
-class DType(NamedTuple):
-    name: str
-    size: int
-
-
-BF16 = DType("c10::BFloat16", 2)
-F32 = DType("float", 4)
-F64 = DType("double", 8)
-I64 = DType("long int", 8)
-BOOL = DType("bool", 1)
-
-
-# ------------------------------------------------------------------------------------------------
-# Arguments of ops, as each of the two files writes them
-
-
-class Layout(NamedTuple):
-    """All that is written about an argument except its value."""
-
-    type: str
-    shape: str = "[]"
-    strides: str = "[]"
-    concrete: str = ""
-    kineto_type: str = ""
-    kineto_shape: str = "[]"
-    kineto_strides: str = "[]"
-
-
-class Literal(NamedTuple):
-    text: str
-    layout: Layout
-
-
-class Storage:
-    __slots__ = ("id", "nbytes", "views")
-
-    def __init__(self, nbytes: int) -> None:
-        self.id = 0
-        self.nbytes = nbytes
-        self.views = 0
-
-
-class Tensor:
-    """A view of a storage. Ids are given when an observer first meets it."""
-
-    __slots__ = ("device", "dtype", "id", "layout", "offset", "shape", "storage", "strides", "text")
-
-    def __init__(self, shape: Shape, strides: Shape, dtype: DType, storage: Storage) -> None:
-        self.shape = shape
-        self.strides = strides
-        self.dtype = dtype
-        self.storage = storage
-        storage.views += 1
-        self.offset = 0
-        self.device = "cuda:0"
-        self.id = 0
-        self.text = ""
-        self.layout = _tensor_layout(shape, strides, dtype)
-
-
-Arg = Tensor | Literal | list[Tensor]
-
-
-def contiguous(shape: Shape) -> Shape:
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 2, -1, -1):
-        strides[i] = strides[i + 1] * shape[i + 1]
-    return tuple(strides)
-
-
-def joined(items: Sequence[object]) -> str:
-    """A list as the host trace has it: no spaces."""
-    return "[" + ",".join(map(str, items)) + "]"
-
-
-_layouts: dict[object, Layout] = {}
-_literals: dict[tuple[type, object], Literal] = {}
-
-
-def _tensor_layout(shape: Shape, strides: Shape, dtype: DType) -> Layout:
-    key = (shape, strides, dtype)
-    found = _layouts.get(key)
-    if found is None:
-        found = _layouts[key] = Layout(
-            type=f"Tensor({dtype.name})",
-            shape=joined(shape),
-            strides=joined(strides),
-            kineto_type=dtype.name,
-            kineto_shape=str(list(shape)),
-            kineto_strides=str(list(strides)),
-        )
-    return found
-
-
-def _list_layout(layouts: tuple[Layout, ...]) -> Layout:
-    found = _layouts.get(layouts)
-    if found is None:
-        found = _layouts[layouts] = Layout(
-            type="GenericList" + joined([x.type for x in layouts]),
-            shape=joined([x.shape for x in layouts]),
-            strides=joined([x.strides for x in layouts]),
-            kineto_type="TensorList",
-            kineto_shape="[" + ", ".join(x.kineto_shape for x in layouts) + "]",
-            kineto_strides="[" + ", ".join(x.kineto_strides for x in layouts) + "]",
-        )
-    return found
-
-
-def lit(value: int | float | str | tuple[int, ...]) -> Literal:
-    """A bool, int, float, str or tuple of ints as an argument."""
-    found = _literals.get((type(value), value))
-    if found is None:
-        found = _literals[type(value), value] = _literal(value)
-    return found
-
-
-def _literal(value: int | float | str | tuple[int, ...]) -> Literal:
-    if isinstance(value, bool):
-        layout = Layout("Bool", concrete=str(value), kineto_type="Scalar")
-        return Literal("true" if value else "false", layout)
-    if isinstance(value, int):
-        return Literal(str(value), Layout("Int", concrete=str(value), kineto_type="Scalar"))
-    if isinstance(value, float):
-        shown = f"{value:g}" if value % 1 else f"{value:.0f}."
-        layout = Layout("Double", concrete=shown, kineto_type="Scalar")
-        return Literal(f"{value:.6f}", layout)
-    if isinstance(value, str):
-        return Literal(f'"{value}"', Layout("String"))
-    kind = "Bool" if value and isinstance(value[0], bool) else "Int"
-    nested = joined(["[]"] * len(value))
-    layout = Layout(
-        "GenericList" + joined([kind] * len(value)),
-        shape=nested,
-        strides=nested,
-        concrete=str(list(value)),
-        kineto_type="ScalarList",
-    )
-    return Literal(joined([str(x).lower() for x in value]), layout)
-
-
-NONE = Literal('"<None>"', Layout("None"))
-OBJECT = Literal('"<Object>"', Layout("Object"))
-CUDA = Literal('"cuda:0"', Layout("Device"))
-
-
-# ------------------------------------------------------------------------------------------------
-# Text of the two files
-
-HOST_HEAD = (
-    f'{{\n  "schema": "1.1.1-chakra.0.0.4", "pid": {PID}, "time": "2026-11-29 16:56:04", '
-    '"start_ts": 4329307,\n  "nodes": ['
+from pair_text import (
+    AUTOGRAD_TID,
+    COMM,
+    COMPUTE,
+    EMPTY,
+    HOST_HEAD,
+    HOST_TAIL,
+    PID,
+    PROCESS_GROUPS,
+    RANKS,
+    START_NS,
+    WATCHDOG_TID,
+    WORLD,
+    complete,
+    flow,
+    host_node,
+    kernel_args,
 )
-HOST_TAIL = '\n  ],\n  "finish_ts": {}\n}}'
-EMPTY = '{"values": [], "shapes": [], "types": [], "strides": []}'
-PROCESS_GROUPS = (
-    r'"[{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": \"cuda:nccl\", '
-    rf'\"ranks\": [], \"group_size\": {WORLD}, \"group_count\": 1}}]"'
+from pair_values import (
+    BF16,
+    NONE,
+    OBJECT,
+    Arg,
+    DType,
+    Layout,
+    Literal,
+    Shape,
+    Storage,
+    Tensor,
+    contiguous,
+    joined,
+    list_layout,
+    lit,
 )
-RANKS = str(list(range(WORLD)))
-
-
-def host_node(
-    ids: tuple[int, int, int],
-    name: str,
-    inputs: str,
-    outputs: str,
-    *,
-    fw_parent: int = 0,
-    seq: int = -1,
-    scope: int = 7,
-    tids: tuple[int, int],
-    schema: str = "",
-    extra: str = "",
-) -> str:
-    node, parent, rf_id = ids
-    tid, fw_tid = tids
-    return (
-        f'\n      {{\n        "id": {node}, "name": "{name}", "ctrl_deps": {parent},\n'
-        f'        "inputs": {inputs},\n        "outputs": {outputs},\n'
-        f'        "attrs": [{{"name": "rf_id", "type": "uint64", "value": {rf_id}}},'
-        f'{{"name": "fw_parent", "type": "uint64", "value": {fw_parent}}},'
-        f'{{"name": "seq_id", "type": "int64", "value": {seq}}},'
-        f'{{"name": "scope", "type": "uint64", "value": {scope}}},'
-        f'{{"name": "tid", "type": "uint64", "value": {tid}}},'
-        f'{{"name": "fw_tid", "type": "uint64", "value": {fw_tid}}},'
-        f'{{"name": "op_schema", "type": "string", "value": "{schema}"}},'
-        '{"name": "kernel_backend", "type": "string", "value": ""},'
-        '{"name": "kernel_file", "type": "string", "value": ""},'
-        f'{{"name": "tensor_range", "type": "string", "value": ""}}{extra}]\n      }}'
-    )
-
-
-def us(ns: int) -> str:
-    return f"{ns // 1000}.{ns % 1000:03d}"
-
-
-def complete(cat: str, name: str, pid: int, tid: int, start: int, dur: int, args: str) -> str:
-    return (
-        f'\n  {{\n    "ph": "X",\n    "cat": "{cat}",\n    "name": "{name}",\n    "pid": {pid},\n'
-        f'    "tid": {tid},\n    "ts": {us(start)},\n    "dur": {us(dur)}\n    ,\n'
-        f'    "args": {{\n      {args}\n    }}\n  }},'
-    )
-
-
-def flow(kind: str, ident: int, pid: int, tid: int, ts: int, cat: str) -> str:
-    binding = ', "bp": "e"' if kind == "f" else ""
-    return (
-        f'\n  {{\n    "ph": "{kind}",\n    "id": {ident},\n    "pid": {pid},\n    "tid": {tid},\n'
-        f'    "ts": {us(ts)},\n    "cat": "{cat}",\n    "name": "{cat}"\n    {binding}\n  }},'
-    )
-
-
-def metadata(name: str, pid: int | str, tid: int, key: str, value: str | int) -> str:
-    shown = f'"{value}"' if isinstance(value, str) else value
-    where = f'"{pid}"' if isinstance(pid, str) else pid
-    return (
-        f'\n  {{\n    "ph": "M",\n    "name": "{name}",\n    "ts": {us(START_NS)},\n'
-        f'    "pid": {where},\n    "tid": {tid},\n    "args": {{\n      "{key}": {shown}\n'
-        "    }\n  },"
-    )
-
-
-def instant(name: str, pid: str, tid: str, ts: int) -> str:
-    return (
-        f'\n  {{\n    "ph": "i",\n    \n    "s": "g",\n    "name": "{name}",\n    "pid": "{pid}",\n'
-        f'    "tid": "{tid}",\n    "ts": {us(ts)}\n    \n  }},'
-    )
-
-
-def device_head() -> str:
-    gpu = (
-        '\n    {{\n      "id": {}, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84977844224,'
-        '\n      "computeMajor": 9, "computeMinor": 0,\n      "maxThreadsPerBlock": 1024, '
-        '"maxThreadsPerMultiprocessor": 2048,\n      "regsPerBlock": 65536, "warpSize": 32,\n'
-        '      "sharedMemPerBlock": 49152, "numSms": 132\n    , "regsPerMultiprocessor": 65536, '
-        '"sharedMemPerBlockOptin": 232448, "sharedMemPerMultiprocessor": 233472\n    }}'
-    )
-    group = (
-        '{"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", '
-        f'"pg_size": {WORLD}, "ranks": {RANKS}}}'
-    )
-    names = [metadata("process_name", PID, 0, "name", "python3.12")]
-    names += [metadata("process_labels", PID, 0, "labels", "CPU")]
-    names += [metadata("process_sort_index", PID, 0, "sort_index", PID)]
-    for device in range(WORLD):
-        names.append(metadata("process_name", device, 0, "name", "python3.12"))
-        names.append(metadata("process_labels", device, 0, "labels", f"GPU {device}"))
-        names.append(metadata("process_sort_index", device, 0, "sort_index", 16777216 + device))
-    threads = ((PID, "pt_main_thread"), (AUTOGRAD_TID, "pt_autograd_0"), (WATCHDOG_TID, "pt_nccl"))
-    rows = [(PID, tid, f"thread {tid} ({name})") for tid, name in threads]
-    for pid, tid, name in [
-        *rows,
-        *((0, stream, f"stream {stream} ") for stream in (COMPUTE, COMM)),
-    ]:
-        names.append(metadata("thread_name", pid, tid, "name", name))
-        names.append(metadata("thread_sort_index", pid, tid, "sort_index", tid))
-    return (
-        '{\n    "schemaVersion": 1,\n    "deviceProperties": ['
-        + ",".join(gpu.format(device) for device in range(WORLD))
-        + '\n    ],\n    \n      "cupti_version": 26,\n      "cuda_runtime_version": 12080,\n'
-        '      "cuda_driver_version": 12080,\n      "record_shapes": 1,\n'
-        f'      "distributedInfo": {{"backend": "nccl", "rank": 0, "world_size": {WORLD}, '
-        f'"pg_count": 1, "pg_config": [{group}], "nccl_version": "2.27.5"}},\n'
-        '      "trace_id": "7D4A644D15B4425CAFA9A8791452D788",\n      "host_name": "host",\n'
-        f'    "displayTimeUnit": "ms",\n    "baseTimeNanoseconds": {BASE_NS},\n'
-        '    "traceEvents": [\n    ' + "".join(names)
-    )
-
-
-def device_tail(end: int) -> str:
-    begin = START_NS - 74_000
-    return (
-        '\n  {\n    "ph": "X",\n    "cat": "Trace",\n    "name": "PyTorch Profiler (0)",\n'
-        '    "pid": "Spans",\n    "tid": "PyTorch Profiler",\n'
-        f'    "ts": {us(begin)},\n    "dur": {us(end - begin)}\n    ,\n'
-        '    "args": {\n      "Op count": 0\n    }\n  },'
-        + metadata("process_sort_index", "Spans", 0, "sort_index", 536870912)
-        + instant("Iteration Start: PyTorch Profiler", "Traces", "Trace PyTorch Profiler", begin)
-        + instant("Record Window End", "", "", end).rstrip(",")
-        + '\n  ],"traceName": "trace.json" }'
-    )
-
-
-def kernel_args(kernel: Kernel, stream: int) -> tuple[str, str]:
-    """A kernel's args, before and after its correlation."""
-    blocks = math.prod(kernel.grid) / SMS
-    threads = math.prod(kernel.block)
-    warps = blocks * math.ceil(threads / 32)
-    by_regs = 65536 // max(kernel.regs * threads, 1)
-    by_smem = 233472 // max(kernel.smem + 1024, 1)
-    active = max(1, min(by_regs, by_smem, 2048 // threads, 32))
-    occupancy = min(100, round(100 * min(blocks, active) * threads / 2048))
-    factor = "regs" if active == by_regs else "warps"
-    return (
-        f'      "queued": 0, "device": 0, "context": 1,      "stream": {stream}, "correlation": ',
-        f',      "registers per thread": {kernel.regs},      "shared memory": {kernel.smem},      '
-        f'"blocks per SM": {blocks:.6f},      "warps per SM": {warps:.6f},      '
-        f'"grid": {list(kernel.grid)},      "block": {list(kernel.block)},      '
-        f'"est. achieved occupancy %": {occupancy},      "occupancy": {{        '
-        f'"activeBlocksPerMultiprocessor": {active},        "limitingFactors": "{factor}",        '
-        f'"blockLimitRegs": {by_regs},        "blockLimitSharedMem": {by_smem},        '
-        f'"blockLimitWarps": {2048 // threads},        "blockLimitBlocks": 32,        '
-        f'"blockLimitBarriers": 16,        "allocatedRegistersPerBlock": {kernel.regs * threads},'
-        f'        "allocatedSharedMemPerBlock": {kernel.smem + 1024}      }},      '
-        '"graph id": 0, "graph node id": 0',
-    )
-
-
-# ------------------------------------------------------------------------------------------------
-# The process
 
 
 class Thread:
@@ -492,7 +205,7 @@ class Run:
         if not args:
             return EMPTY, ""
         layouts = tuple(
-            [x.layout if not isinstance(x, list) else _list_layout(tuple([t.layout for t in x]))
+            [x.layout if not isinstance(x, list) else list_layout(tuple([t.layout for t in x]))
              for x in args]
         )  # fmt: skip
         found = self._args.get(layouts)
