@@ -9,8 +9,8 @@ import json
 import sys
 from typing import Any
 
-from chakra.schema.protobuf.et_def_pb2 import GlobalMetadata, Node  # type: ignore[import-untyped]
-from chakra.src.third_party.utils.protolib import (  # type: ignore[import-untyped]
+from chakra.schema.protobuf.et_def_pb2 import GlobalMetadata, Node  # type: ignore[import-not-found]
+from chakra.src.third_party.utils.protolib import (  # type: ignore[import-not-found]
     decodeMessage,
     openFileRd,
 )
