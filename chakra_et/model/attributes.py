@@ -8,8 +8,10 @@ node's attributes, their kinds and whatever a reader did not know survive a roun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +39,24 @@ INTEGER_KINDS: Final = frozenset(
 _UNSIGNED = frozenset({Kind.UINT32, Kind.UINT64, Kind.FIXED32, Kind.FIXED64})
 
 
+def _range(kind: Kind) -> tuple[int, int]:
+    bits = 32 if kind.name.endswith("32") else 64
+    return (0, 2**bits - 1) if kind in _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+INTEGER_RANGES: Final = {kind: _range(kind) for kind in INTEGER_KINDS}
+"""Least and greatest value of each kind of integer."""
+
+_TYPES: Final[dict[Kind, tuple[type, ...]]] = {
+    **dict.fromkeys(INTEGER_KINDS, (int, np.integer)),
+    Kind.DOUBLE: (float, int, np.floating),
+    Kind.FLOAT: (float, int, np.floating),
+    Kind.BOOL: (bool, int, np.bool_),
+    Kind.STRING: (str,),
+    Kind.BYTES: (bytes,),
+}
+
+
 def array_type(kind: Kind | None) -> npt.DTypeLike | None:
     """The NumPy type that holds values of `kind`, or None where a Python list holds them."""
     if kind in INTEGER_KINDS:
@@ -54,9 +74,9 @@ def array_type(kind: Kind | None) -> npt.DTypeLike | None:
 class AttributeKey:
     """What tells one attribute column from another.
 
-    `kind` is None for an attribute that carries no value. `occurrence` numbers repetitions of one
-    name within a node; `doc` is the attribute's doc string; `extra` holds the bytes of protobuf
-    fields that this version does not know.
+    `kind` is None for an attribute that carries no value. `occurrence` numbers repetitions of what
+    is otherwise the same key within a node; `doc` is the attribute's doc string; `extra` holds the
+    bytes of protobuf fields that this version does not know.
     """
 
     name: str
@@ -72,14 +92,17 @@ class AttributeColumn:
     __slots__ = ("key", "rows", "values")
 
     def __init__(
-        self, key: AttributeKey, rows: npt.NDArray[np.int64], values: Sequence[AttributeValue]
+        self,
+        key: AttributeKey,
+        rows: npt.NDArray[np.int64],
+        values: Sequence[AttributeValue] | npt.NDArray[Any],
     ) -> None:
         self.key = key
         self.rows = np.asarray(rows, np.int64)
-        dtype = array_type(key.kind)
-        self.values: Any = list(values) if dtype is None else np.asarray(values, dtype)
+        self.values: Any = _stored(key, values)
         if len(self.values) != len(self.rows):
             raise ValueError(f"{key.name}: {len(self.rows)} rows but {len(self.values)} values")
+        check_values(key, self.values)
 
     def __repr__(self) -> str:
         return f"<AttributeColumn {self.key.name} ({len(self.rows)} nodes)>"
@@ -89,8 +112,7 @@ class AttributeColumn:
         position = int(np.searchsorted(self.rows, row))
         if position == len(self.rows) or self.rows[position] != row:
             raise KeyError(row)
-        value = self.values[position]
-        return value.item() if isinstance(value, np.generic) else value
+        return _plain(self.values[position])
 
     def take(self, order: npt.NDArray[np.int64], new_row: npt.NDArray[np.int64]) -> AttributeColumn:
         """The column after nodes moved: old row r goes to `new_row[r]`, or away where negative.
@@ -100,27 +122,96 @@ class AttributeColumn:
         moved = new_row[self.rows]
         kept = np.flatnonzero(moved >= 0)
         kept = kept[np.argsort(moved[kept], kind="stable")]
-        values = (
-            self.values[kept]
-            if isinstance(self.values, np.ndarray)
-            else [self.values[i] for i in kept]
-        )
-        return AttributeColumn(self.key, moved[kept], values)
+        return AttributeColumn(self.key, moved[kept], self._values_at(kept))
+
+    def part(
+        self, places: npt.NDArray[np.int64], key: AttributeKey | None = None
+    ) -> AttributeColumn:
+        """The column of the rows and values at `places`, under another key if one is given."""
+        return AttributeColumn(key or self.key, self.rows[places], self._values_at(places))
+
+    def merged(self, other: AttributeColumn) -> AttributeColumn:
+        """The column of the rows and values of both, which have no row in common."""
+        rows = np.concatenate([self.rows, other.rows])
+        if isinstance(self.values, np.ndarray):
+            values: Any = np.concatenate([self.values, other.values])
+        else:
+            values = [*self.values, *other.values]
+        return AttributeColumn(self.key, rows, values).part(np.argsort(rows, kind="stable"))
+
+    def _values_at(self, places: npt.NDArray[np.int64]) -> Any:
+        if isinstance(self.values, np.ndarray):
+            return self.values[places]
+        return [self.values[i] for i in places.tolist()]
 
     def same(self, other: AttributeColumn) -> bool:
         """Whether key, rows and values agree, NaN being equal to NaN."""
         if self.key != other.key or not np.array_equal(self.rows, other.rows):
             return False
         if isinstance(self.values, np.ndarray):
-            return self.values.tobytes() == other.values.tobytes()
+            unsigned = f"u{self.values.dtype.itemsize}"
+            equal = self.values.view(unsigned) == other.values.view(unsigned)
+            # Nothing but NaN is unequal to itself.
+            both_nan = (self.values != self.values) & (other.values != other.values)
+            return bool((equal | both_nan).all())
         return all(same_value(a, b) for a, b in zip(self.values, other.values, strict=True))
 
 
+def _stored(key: AttributeKey, values: Any) -> Any:
+    """The values as an array, or as a list where no array holds such values."""
+    dtype = array_type(key.kind)
+    if dtype is None:
+        return list(values)
+    try:
+        array = np.asarray(values, dtype)
+    except OverflowError as error:
+        raise ValueError(f"attribute {key.name!r}: {error}") from None
+    if key.kind in INTEGER_RANGES and isinstance(values, np.ndarray):
+        changed = np.flatnonzero(array != values)
+        if len(changed):
+            raise ValueError(f"attribute {key.name!r}: {values[changed[0]]} is no {key.kind.name}")
+    return array
+
+
+def check_values(key: AttributeKey, values: Any) -> None:
+    """Raise ValueError where `values` of the attribute `key` do not fit its kind."""
+    kind = key.kind
+    if kind is None or len(values) == 0:
+        return
+    scalar = kind if kind in _TYPES else Kind(kind - 1)
+    if isinstance(values, np.ndarray):
+        # Any array of the right type is right, but for the 32 bits that some kinds have.
+        items = [values.min().item(), values.max().item()] if kind in INTEGER_RANGES else []
+    else:
+        items = values if scalar is kind else [item for value in values for item in value]
+    if not all(issubclass(found, _TYPES[scalar]) for found in set(map(type, items))):
+        raise ValueError(f"attribute {key.name!r}: not every value is a {scalar.name.lower()}")
+    if scalar in INTEGER_RANGES and len(items):
+        low, high = INTEGER_RANGES[scalar]
+        if min(items) < low or max(items) > high:
+            raise ValueError(f"attribute {key.name!r}: a value outside {scalar.name.lower()}")
+
+
+def _plain(value: Any) -> Any:
+    """The Python object for a value of an array."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _and(number: int, layout: tuple[int, ...]) -> tuple[int, ...]:
+    return (*layout, number)
+
+
+def _without(number: int, layout: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(i for i in layout if i != number)
+
+
 def same_value(a: AttributeValue, b: AttributeValue) -> bool:
-    """Equality of two attribute values in which NaN equals NaN."""
+    """Equality of two attribute values in which NaN equals NaN, and 0.0 is not -0.0."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(same_value(x, y) for x, y in zip(a, b, strict=True))
-    return bool(a == b) or (a != a and b != b)
+    if isinstance(a, float) and isinstance(b, float):
+        return a != a if b != b else a == b and math.copysign(1, a) == math.copysign(1, b)
+    return bool(a == b)
 
 
 class AttributeTable:
@@ -153,22 +244,60 @@ class AttributeTable:
         values: Sequence[AttributeValue] | npt.NDArray[Any],
         rows: npt.NDArray[np.int64] | None = None,
     ) -> None:
-        """Append attribute `name` to the nodes of `rows` (ascending; all nodes by default)."""
+        """Append attribute `name` to the nodes of `rows` (ascending; all nodes by default).
+
+        A node that has an attribute of that name and kind gets a second one.
+        """
         rows = np.arange(len(self), dtype=np.int64) if rows is None else np.asarray(rows, np.int64)
-        if len(rows) == 0:
-            return
         column = AttributeColumn(AttributeKey(name, kind), rows, values)
-        number = len(self.columns)
-        self.columns.append(column)
+        repeated = np.zeros(len(self.layouts), np.int64)
+        for code, layout in enumerate(self.layouts):
+            keys = [self.columns[number].key for number in layout]
+            repeated[code] = sum(replace(key, occurrence=0) == column.key for key in keys)
+        occurrences = repeated[self.layout[rows]]
+        for occurrence in np.unique(occurrences).tolist():
+            chosen = np.flatnonzero(occurrences == occurrence)
+            part = column.part(chosen, replace(column.key, occurrence=occurrence))
+            number = self._join(part)
+            self._relayout(part.rows, partial(_and, number))
+
+    def remove(self, column: AttributeColumn, rows: npt.NDArray[np.int64]) -> None:
+        """Take the attribute of `column`, one of this table's, from the nodes of `rows`."""
+        number = next(i for i, other in enumerate(self.columns) if other is column)
+        self._relayout(rows, partial(_without, number))
+        kept = np.flatnonzero(~np.isin(column.rows, rows))
+        self.columns[number] = column.part(kept)
+        if len(kept) == 0:
+            del self.columns[number]
+            self.layouts = [
+                tuple(i - (i > number) for i in layout if i != number) for layout in self.layouts
+            ]
+
+    def _join(self, part: AttributeColumn) -> int:
+        """The number of the column with the key of `part`, of which `part` is now a part."""
+        for number, column in enumerate(self.columns):
+            if column.key == part.key:
+                self.columns[number] = column.merged(part)
+                return number
+        self.columns.append(part)
+        return len(self.columns) - 1
+
+    def _relayout(
+        self,
+        rows: npt.NDArray[np.int64],
+        change: Callable[[tuple[int, ...]], tuple[int, ...]],
+    ) -> None:
+        """Give the nodes of `rows` the layouts that `change` makes from theirs."""
         known = {layout: i for i, layout in enumerate(self.layouts)}
         before = self.layout[rows]
-        after = np.empty_like(before)
-        for old in np.unique(before):
-            longer = (*self.layouts[old], number)
-            after[before == old] = known.setdefault(longer, len(known))
+        codes, places = np.unique(before, return_inverse=True)
+        after = []
+        for code in codes.tolist():
+            layout = change(self.layouts[code])
+            after.append(known.setdefault(layout, len(known)))
             if len(known) > len(self.layouts):
-                self.layouts.append(longer)
-        self.layout[rows] = after
+                self.layouts.append(layout)
+        self.layout[rows] = np.array(after, np.int32)[places]
 
     def named(self, name: str) -> list[AttributeColumn]:
         """The columns called `name`: one for each kind in which nodes carry it."""

@@ -55,8 +55,12 @@ class Edges:
     @classmethod
     def empty(cls, count: int) -> Edges:
         """No edges between `count` nodes."""
-        none = np.zeros(0)
-        return cls(np.zeros(count + 1, np.int64), none, none, none)
+        return cls(
+            np.zeros(count + 1, np.int64),
+            np.zeros(0, np.uint64),
+            np.zeros(0, np.uint8),
+            np.zeros(0, np.bool_),
+        )
 
     @classmethod
     def collect(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chakra_et.definitions import Kind
-from chakra_et.model.attributes import AttributeKey, AttributeValue, same_value
+from chakra_et.model.attributes import AttributeKey, AttributeValue, check_values, same_value
 
 
 @dataclass(slots=True)
@@ -14,6 +14,9 @@ class MetadataAttribute:
 
     key: AttributeKey
     value: AttributeValue
+
+    def __post_init__(self) -> None:
+        check_values(self.key, [self.value])
 
 
 @dataclass(slots=True)

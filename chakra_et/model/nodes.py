@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.definitions import NodeAttributes, NodeType
-from chakra_et.model.attributes import INTEGER_KINDS, AttributeTable, AttributeValue, Kind
+from chakra_et.definitions import Kind, NodeAttributes, NodeType
+from chakra_et.model.attributes import INTEGER_KINDS, AttributeTable, AttributeValue
 from chakra_et.model.edges import EdgeKind
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Nodes(Sequence["Node"]):
     def __init__(
         self,
         *,
-        id: npt.NDArray[np.uint64],  # noqa: A002 - the field's name in the schema
-        type: npt.NDArray[np.int32],  # noqa: A002
+        id: npt.NDArray[np.uint64],
+        type: npt.NDArray[np.int32],
         name_code: npt.NDArray[np.int32],
         names: list[str],
         start_ns: npt.NDArray[np.int64],
@@ -244,7 +244,7 @@ class Node(NodeAttributes):
     @property
     def name(self) -> str:
         """The name of the operation."""
-        return self._nodes.names[self._nodes.name_code[self.row]]
+        return self._nodes.names[int(self._nodes.name_code[self.row])]
 
     @property
     def type(self) -> NodeType | int:

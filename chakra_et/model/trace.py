@@ -47,14 +47,16 @@ class Trace:
     @property
     def rank(self) -> int | None:
         """The rank that this trace belongs to; None if the trace does not say."""
-        value = self.metadata.get("rank")
-        return None if value is None else int(value)
+        return self._whole("rank")
 
     @property
     def world_size(self) -> int | None:
         """How many ranks the run had; None if the trace does not say."""
-        value = self.metadata.get("world_size")
-        return None if value is None else int(value)
+        return self._whole("world_size")
+
+    def _whole(self, name: str) -> int | None:
+        value = self.metadata.get(name)
+        return int(value) if isinstance(value, int) else None
 
     @property
     def groups(self) -> tuple[ProcessGroup, ...]:

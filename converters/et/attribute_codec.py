@@ -16,9 +16,11 @@ from chakra_et.converters.et.wire import (
     VARINT,
     WireError,
     field_bytes,
+    read_tag,
     read_varint,
     skip,
     tag,
+    unpack,
     varint,
     varint_fields,
 )
@@ -59,8 +61,13 @@ def _zagzig(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-def _text(data: bytes) -> str:
-    # Bytes that are no UTF-8 come back as they were.
+def encode_text(text: str) -> bytes:
+    """Text as UTF-8; what `decode_text` kept of other bytes becomes these again."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def decode_text(data: bytes) -> str:
+    """UTF-8 as text; bytes that are none are kept as lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -78,7 +85,7 @@ SCALARS: Final[dict[Kind, Scalar]] = {
     Kind.SFIXED32: Scalar(FIXED32, *_fixed("<i")),
     Kind.SFIXED64: Scalar(FIXED64, *_fixed("<q")),
     Kind.BOOL: Scalar(VARINT, lambda value: b"\1" if value else b"\0", bool),
-    Kind.STRING: Scalar(BYTES, lambda value: value.encode("utf-8", "surrogateescape"), _text),
+    Kind.STRING: Scalar(BYTES, encode_text, decode_text),
     Kind.BYTES: Scalar(BYTES, bytes, bytes),
 }
 LISTS: Final[dict[Kind, Scalar]] = {Kind(kind + 1): scalar for kind, scalar in SCALARS.items()}
@@ -87,8 +94,8 @@ _COLUMN_KINDS: Final = frozenset({Kind.INT32, Kind.INT64, Kind.UINT32, Kind.UINT
 
 def encode_attribute(key: AttributeKey, value: AttributeValue) -> bytes:
     """The payload of one AttributeProto."""
-    head = field_bytes(NAME, key.name.encode("utf-8", "surrogateescape")) if key.name else b""
-    doc = field_bytes(DOC, key.doc.encode("utf-8", "surrogateescape")) if key.doc else b""
+    head = field_bytes(NAME, encode_text(key.name)) if key.name else b""
+    doc = field_bytes(DOC, encode_text(key.doc)) if key.doc else b""
     return head + doc + _encode_value(key.kind, value) + key.extra
 
 
@@ -118,9 +125,14 @@ def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
             values.astype(np.int64).view(np.uint64) if key.kind is not Kind.UINT64 else values
         )
         return varint_fields(before + tag(key.kind, VARINT), unsigned, outer)
+    if key.kind in (Kind.DOUBLE, Kind.FLOAT):
+        return _encode_reals(column, outer)
     known: dict[AttributeValue, bytes] = {}
     pieces = []
-    for value, mark in zip(_objects(column.values), _marks(column), strict=True):
+    objects = column.values if isinstance(column.values, list) else column.values.tolist()
+    # Among real lists, 0.0 equals -0.0 and one NaN may stand for another; objects tell them apart.
+    marks = map(id, objects) if key.kind in (Kind.DOUBLE_LIST, Kind.FLOAT_LIST) else objects
+    for value, mark in zip(objects, marks, strict=True):
         piece = known.get(mark)
         if piece is None:
             payload = encode_attribute(key, value)
@@ -129,18 +141,16 @@ def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
     return pieces
 
 
-def _objects(values: Any) -> list[AttributeValue]:
-    return values if isinstance(values, list) else list(values.tolist())
-
-
-def _marks(column: AttributeColumn) -> list[Any]:
-    """What tells the values of a column apart: 0.0 from -0.0 too, and one NaN from another."""
-    values = column.values
-    if isinstance(values, np.ndarray):
-        return list(values.view(f"u{values.dtype.itemsize}").tolist())
-    if column.key.kind in (Kind.DOUBLE_LIST, Kind.FLOAT_LIST):
-        return list(map(repr, values))
-    return list(values)
+def _encode_reals(column: AttributeColumn, outer: bytes) -> list[bytes]:
+    """Reals as their bytes stand in the array: every NaN keeps its bits."""
+    key, values = column.key, column.values
+    assert key.kind is not None
+    before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
+    before += tag(key.kind, SCALARS[key.kind].wire_type)
+    width = values.dtype.itemsize
+    raw = values.astype(f"<f{width}").tobytes()
+    before = outer + varint(len(before) + width + len(key.extra)) + before
+    return [before + raw[at : at + width] + key.extra for at in range(0, len(raw), width)]
 
 
 def decode_attribute(data: bytes, at: int = 0) -> tuple[AttributeKey, AttributeValue]:
@@ -152,15 +162,14 @@ def decode_attribute(data: bytes, at: int = 0) -> tuple[AttributeKey, AttributeV
     kind: Kind | None = None
     value: AttributeValue = None
     extra = b""
-    here, end = 0, len(data)
+    start, here, end = 0, 0, len(data)
     try:
         while here < end:
             start = here
-            number, here = read_varint(data, here, end)
-            field, wire_type = number >> 3, number & 7
+            field, wire_type, here = read_tag(data, here, end)
             behind = skip(data, here, end, wire_type)
             if field in (NAME, DOC) and wire_type == BYTES:
-                text = _text(_payload(data, here, end))
+                text = decode_text(_payload(data, here, end))
                 name, doc = (text, doc) if field == NAME else (name, text)
             elif (found := _kind(field, wire_type)) is not None:
                 kind, value = found, _decode_value(found, data, here, behind)
@@ -168,7 +177,7 @@ def decode_attribute(data: bytes, at: int = 0) -> tuple[AttributeKey, AttributeV
                 extra += data[start:behind]
             here = behind
     except WireError as error:
-        raise WireError(f"attribute {name!r}: {error}", at + error.at) from None
+        raise WireError(f"attribute {name!r}: {error}", at + start) from None
     return AttributeKey(name, kind, 0, doc, extra), value
 
 
@@ -200,13 +209,17 @@ def _decode_scalar(scalar: Scalar, data: bytes, at: int, behind: int) -> Attribu
     return scalar.decode(data[at:behind])
 
 
+def decode_content(kind: Kind, data: bytes) -> AttributeValue:
+    """The value in the content of a field of text, bytes or a list."""
+    return SCALARS[kind].decode(data) if kind in SCALARS else _decode_list(LISTS[kind], data)
+
+
 def _decode_list(scalar: Scalar, data: bytes) -> tuple[AttributeValue, ...]:
     """The items of a list message, packed or one by one."""
     items: list[AttributeValue] = []
     here, end = 0, len(data)
     while here < end:
-        number, here = read_varint(data, here, end)
-        field, wire_type = number >> 3, number & 7
+        field, wire_type, here = read_tag(data, here, end)
         behind = skip(data, here, end, wire_type)
         if field != 1 or wire_type not in (scalar.wire_type, BYTES):
             raise WireError("a list holds something else than values", here)
@@ -220,11 +233,7 @@ def _decode_list(scalar: Scalar, data: bytes) -> tuple[AttributeValue, ...]:
 
 def _unpack(scalar: Scalar, data: bytes) -> list[AttributeValue]:
     if scalar.wire_type == VARINT:
-        items, here = [], 0
-        while here < len(data):
-            value, here = read_varint(data, here, len(data))
-            items.append(scalar.decode(value))
-        return items
+        return [scalar.decode(value) for value in unpack(data).tolist()]
     width = 8 if scalar.wire_type == FIXED64 else 4
     if len(data) % width:
         raise WireError("a packed list is cut off", len(data))

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from array import array
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.converters.et import fields
-from chakra_et.converters.et.attribute_codec import decode_attribute
-from chakra_et.converters.et.edge_kinds import parse_kinds
-from chakra_et.converters.et.wire import BYTES, VARINT, WireError, read_varint, skip
-from chakra_et.definitions import Kind
+from chakra_et.converters.et.attribute_codec import decode_attribute, decode_text
+from chakra_et.converters.et.column_reader import ColumnReader
+from chakra_et.converters.et.old_schema import refuse_old_schema
+from chakra_et.converters.et.told_columns import (
+    EXACT_DURATION,
+    EXACT_START,
+    take_kinds,
+    take_time,
+)
+from chakra_et.converters.et.wire import (
+    BYTES,
+    VARINT,
+    WireError,
+    count_varints,
+    read_tag,
+    read_varint,
+    skip,
+    tag,
+    unpack,
+    varint,
+)
+from chakra_et.io.memory import collection_paused
 from chakra_et.model import (
     UNKNOWN_NS,
-    AttributeColumn,
-    AttributeKey,
     AttributeTable,
-    AttributeValue,
     EdgeKind,
     Edges,
     Metadata,
@@ -26,24 +41,39 @@ from chakra_et.model import (
     Nodes,
     Trace,
 )
-from chakra_et.model.attributes import array_type
 from chakra_et.pool import Pool
 
-_LONGEST_MICROS: Final = ((1 << 63) - 1) // 1000
+_ID: Final = tag(fields.ID, VARINT)[0]
+_TYPE: Final = tag(fields.TYPE, VARINT)[0]
+_START: Final = tag(fields.START_MICROS, VARINT)[0]
+_DURATION: Final = tag(fields.DURATION_MICROS, VARINT)[0]
+_ONE_CTRL_DEP: Final = tag(fields.CTRL_DEPS, VARINT)[0]
+_ONE_DATA_DEP: Final = tag(fields.DATA_DEPS, VARINT)[0]
+_NAME: Final = tag(fields.NAME, BYTES)[0]
+_CTRL_DEPS: Final = tag(fields.CTRL_DEPS, BYTES)[0]
+_DATA_DEPS: Final = tag(fields.DATA_DEPS, BYTES)[0]
+_INPUTS: Final = tag(fields.INPUTS, BYTES)[0]
+_OUTPUTS: Final = tag(fields.OUTPUTS, BYTES)[0]
+_ATTR: Final = tag(fields.ATTR, BYTES)[0]
+_IN_BYTES: Final = frozenset({_NAME, _CTRL_DEPS, _DATA_DEPS, _INPUTS, _OUTPUTS, _ATTR})
+_IN_VARINTS: Final = frozenset({_ID, _TYPE, _START, _DURATION, _ONE_CTRL_DEP, _ONE_DATA_DEP})
 
 
 def decode_et(data: bytes) -> Trace:
     """The trace in the bytes of an `.et` file.
 
-    Raises WireError, with the position, when the bytes are no such file or the file was cut.
+    Raises WireError, with the position, when the bytes are no such file or the file was cut, and
+    OldSchemaError when they are one of an old schema.
     """
     at, end = _frame(data, 0, "the metadata")
+    refuse_old_schema(data, at, end)
     metadata = decode_metadata(data, at, end)
-    reader = _NodeReader()
-    while end < len(data):
-        at, end = _frame(data, end, f"node {len(reader.id)}")
-        reader.read(data, at, end)
-    return reader.finish(metadata)
+    reader = NodeReader()
+    with collection_paused():
+        while end < len(data):
+            at, end = _frame(data, end, f"node {reader.count}")
+            reader.read(data, at, end)
+        return reader.finish(metadata)
 
 
 def _frame(data: bytes, at: int, what: str) -> tuple[int, int]:
@@ -59,13 +89,12 @@ def decode_metadata(data: bytes, at: int, end: int) -> Metadata:
     metadata = Metadata()
     while at < end:
         start = at
-        number, at = read_varint(data, at, end)
-        field, wire_type = number >> 3, number & 7
+        field, wire_type, at = read_tag(data, at, end)
         behind = skip(data, at, end, wire_type)
         if wire_type == BYTES and field in (fields.METADATA_VERSION, fields.METADATA_ATTR):
             _, at = read_varint(data, at, end)
             if field == fields.METADATA_VERSION:
-                metadata.version = data[at:behind].decode("utf-8", "surrogateescape")
+                metadata.version = decode_text(data[at:behind])
             else:
                 key, value = decode_attribute(data[at:behind], at)
                 metadata.attributes.append(MetadataAttribute(key, value))
@@ -75,249 +104,167 @@ def decode_metadata(data: bytes, at: int, end: int) -> Metadata:
     return metadata
 
 
-class _Column:
-    """An attribute column while nodes come in."""
-
-    __slots__ = ("key", "rows", "values")
-
-    def __init__(self, key: AttributeKey) -> None:
-        self.key = key
-        self.rows = array("q")
-        self.values: list[AttributeValue] = []
-
-
-class _NodeReader:
+class NodeReader:
     """Collects nodes into columns."""
 
     def __init__(self) -> None:
-        self.id = array("Q")
-        self.type = array("q")
-        self.start_ns = array("q")
-        self.duration_ns = array("q")
-        self.exact = bytearray()
-        self.names: Pool[bytes] = Pool()
-        self.name = array("q")
-        self.texts: Pool[bytes] = Pool()
-        self.inputs = array("q")
-        self.outputs = array("q")
-        self.columns: list[_Column] = []
-        self.column_of: dict[AttributeKey, int] = {}
-        self.layouts: Pool[tuple[int, ...]] = Pool({(): 0})
-        self.layout = array("q")
-        self.extra: dict[int, bytes] = {}
-        self.edge_count = array("q")
-        self.source = array("Q")
-        self.kind = bytearray()
-        self.inferred = bytearray()
-        # An attribute's bytes repeat from node to node, so most are decoded once.
-        self.known: dict[bytes, tuple[AttributeKey, AttributeValue]] = {}
+        self._at: list[int] = []
+        self._id: list[int] = []
+        self._type: list[int] = []
+        self._start: list[int] = []
+        self._duration: list[int] = []
+        self._names: Pool[bytes] = Pool()
+        self._name: list[int] = []
+        self._texts: Pool[bytes] = Pool()
+        self._inputs: list[int] = []
+        self._outputs: list[int] = []
+        self._columns = ColumnReader()
+        self._layouts: Pool[tuple[int, ...]] = Pool({(): 0})
+        self._layout: list[int] = []
+        self._extra: dict[int, bytes] = {}
+        self._deps = bytearray()  # of each node first ctrl_deps, then data_deps
+        self._ctrl_count: list[int] = []
+        self._data_count: list[int] = []
+
+    @property
+    def count(self) -> int:
+        """How many nodes have been taken in."""
+        return len(self._id)
 
     def read(self, data: bytes, at: int, end: int) -> None:
         """Take in the node in `data[at:end]`."""
-        row = len(self.id)
-        node_id = node_type = start_micros = duration_micros = 0
+        row = len(self._id)
+        self._at.append(at)
+        numbers = dict.fromkeys(_IN_VARINTS, 0)
         name, inputs, outputs, extra = b"", -1, -1, b""
-        ctrl_deps: list[int] = []
-        data_deps: list[int] = []
-        attributes: list[tuple[AttributeKey, AttributeValue]] = []
+        ctrl_deps = data_deps = b""
+        layout = []
         while at < end:
             start = at
-            number, at = read_varint(data, at, end)
-            field, wire_type = number >> 3, number & 7
-            if wire_type == BYTES and fields.NAME <= field <= fields.ATTR:
-                length, at = read_varint(data, at, end)
+            mark = data[at]
+            if mark in _IN_BYTES:
+                length, at = read_varint(data, at + 1, end)
                 behind = at + length
                 if behind > end:
                     raise WireError("a field is cut off", start)
-                if field == fields.ATTR:
-                    attributes.append(self._attribute(data[at:behind], at))
-                elif field == fields.NAME:
+                if mark == _ATTR:
+                    layout.append(self._columns.read(data, at, behind, row))
+                elif mark == _NAME:
                     name = data[at:behind]
-                elif field == fields.DATA_DEPS or field == fields.CTRL_DEPS:
-                    deps = data_deps if field == fields.DATA_DEPS else ctrl_deps
-                    while at < behind:
-                        dep, at = read_varint(data, at, behind)
-                        deps.append(dep)
-                elif field == fields.INPUTS:
-                    inputs = self.texts[data[at:behind]]
-                elif field == fields.OUTPUTS:
-                    outputs = self.texts[data[at:behind]]
+                elif mark == _DATA_DEPS:
+                    data_deps += _ids(data, at, behind)
+                elif mark == _CTRL_DEPS:
+                    ctrl_deps += _ids(data, at, behind)
+                elif mark == _INPUTS:
+                    inputs = self._texts[data[at:behind]]
                 else:
-                    extra += data[start:behind]
+                    outputs = self._texts[data[at:behind]]
                 at = behind
-            elif wire_type == VARINT and field <= fields.DURATION_MICROS:
-                value, at = read_varint(data, at, end)
-                if field == fields.ID:
-                    node_id = value
-                elif field == fields.TYPE:
-                    node_type = (value & 0xFFFFFFFF) - ((value & 0x80000000) << 1)
-                elif field == fields.START_MICROS:
-                    start_micros = value
-                elif field == fields.DURATION_MICROS:
-                    duration_micros = value
-                elif field == fields.DATA_DEPS:
-                    data_deps.append(value)
-                elif field == fields.CTRL_DEPS:
-                    ctrl_deps.append(value)
-                else:
-                    extra += data[start:at]
+            elif mark in _IN_VARINTS:
+                numbers[mark], at = read_varint(data, at + 1, end)
+                if mark == _ONE_DATA_DEP:
+                    data_deps += varint(numbers[mark])
+                elif mark == _ONE_CTRL_DEP:
+                    ctrl_deps += varint(numbers[mark])
             else:
+                _, wire_type, at = read_tag(data, at, end)
                 at = skip(data, at, end, wire_type)
                 extra += data[start:at]
-        if start_micros > _LONGEST_MICROS or duration_micros > _LONGEST_MICROS:
-            raise WireError(f"node {node_id}: a time of more than 292 years", start)
-        self.id.append(node_id)
-        self.type.append(node_type)
-        self.name.append(self.names[name])
-        self.inputs.append(inputs)
-        self.outputs.append(outputs)
+        self._id.append(numbers[_ID])
+        self._type.append(numbers[_TYPE])
+        self._start.append(numbers[_START])
+        self._duration.append(numbers[_DURATION])
+        self._name.append(self._names[name])
+        self._inputs.append(inputs)
+        self._outputs.append(outputs)
+        self._layout.append(self._layouts[tuple(layout)])
+        self._deps += ctrl_deps + data_deps
+        self._ctrl_count.append(count_varints(ctrl_deps))
+        self._data_count.append(count_varints(data_deps))
         if extra:
-            self.extra[row] = extra
-        attributes = self._edges(attributes, ctrl_deps, data_deps)
-        attributes = self._times(attributes, start_micros, duration_micros)
-        self._attributes(row, attributes)
-
-    def _attribute(self, data: bytes, at: int) -> tuple[AttributeKey, AttributeValue]:
-        found = self.known.get(data)
-        if found is None:
-            found = decode_attribute(data, at)
-            if len(self.known) < 1 << 20:
-                self.known[data] = found
-        return found
-
-    def _edges(
-        self,
-        attributes: list[tuple[AttributeKey, AttributeValue]],
-        ctrl_deps: list[int],
-        data_deps: list[int],
-    ) -> list[tuple[AttributeKey, AttributeValue]]:
-        kinds, guessed = [int(EdgeKind.DATA)] * len(data_deps), [False] * len(data_deps)
-        for place in range(len(attributes) - 1, -1, -1):
-            key, value = attributes[place]
-            if key.name == fields.EDGE_KINDS and key.kind is Kind.STRING:
-                told = parse_kinds(value, len(data_deps))
-                if told is not None:
-                    kinds, guessed = told
-                    attributes = attributes[:place] + attributes[place + 1 :]
-                break
-        self.source.extend(ctrl_deps)
-        self.source.extend(data_deps)
-        self.kind += bytes([EdgeKind.CALL]) * len(ctrl_deps) + bytes(kinds)
-        self.inferred += bytes(len(ctrl_deps)) + bytes(guessed)
-        self.edge_count.append(len(ctrl_deps) + len(data_deps))
-        return attributes
-
-    def _times(
-        self,
-        attributes: list[tuple[AttributeKey, AttributeValue]],
-        start_micros: int,
-        duration_micros: int,
-    ) -> list[tuple[AttributeKey, AttributeValue]]:
-        """Columns of times, exact where the attributes of exact times agree with the fields."""
-        exact = 0
-        start = start_micros * 1000 if start_micros else UNKNOWN_NS
-        duration = duration_micros * 1000
-        kept = []
-        for key, value in attributes:
-            if (
-                key.name == fields.EXACT_DURATION
-                and key.kind is Kind.INT64
-                and not exact & 2
-                and abs(value - duration_micros * 1000) <= 500
-            ):
-                duration, exact = value, exact | 2
-            elif (
-                key.name == fields.EXACT_START
-                and key.kind is Kind.INT64
-                and not exact & 1
-                and abs(value - start_micros * 1000) <= 500
-            ):
-                start, exact = value, exact | 1
-            else:
-                kept.append((key, value))
-        self.start_ns.append(start)
-        self.duration_ns.append(duration)
-        self.exact.append(exact)
-        return kept if exact else attributes
-
-    def _attributes(self, row: int, attributes: list[tuple[AttributeKey, AttributeValue]]) -> None:
-        layout: list[int] = []
-        for key, value in attributes:
-            number = self._column(key)
-            while number in layout:
-                key = AttributeKey(key.name, key.kind, key.occurrence + 1, key.doc, key.extra)
-                number = self._column(key)
-            column = self.columns[number]
-            column.rows.append(row)
-            column.values.append(value)
-            layout.append(number)
-        self.layout.append(self.layouts[tuple(layout)])
-
-    def _column(self, key: AttributeKey) -> int:
-        number = self.column_of.get(key)
-        if number is None:
-            number = self.column_of[key] = len(self.columns)
-            self.columns.append(_Column(key))
-        return number
+            self._extra[row] = extra
 
     def finish(self, metadata: Metadata) -> Trace:
         """The trace of all nodes taken in."""
-        count = len(self.id)
-        exact = np.frombuffer(bytes(self.exact), np.uint8)
-        nodes = Nodes(
-            id=_array(self.id, np.uint64),
-            type=_array(self.type, np.int32),
-            name_code=_array(self.name, np.int32),
-            names=[name.decode("utf-8", "surrogateescape") for name in self.names],
-            start_ns=_array(self.start_ns, np.int64),
-            duration_ns=_array(self.duration_ns, np.int64),
-            input_code=_array(self.inputs, np.int32),
-            output_code=_array(self.outputs, np.int32),
-            texts=[decode_io(text) for text in self.texts],
-            attributes=AttributeTable(
-                count,
-                [_finish_column(column) for column in self.columns],
-                list(self.layouts),
-                _array(self.layout, np.int32),
-            ),
-            extra=self.extra,
-            exact_start=(exact & 1).astype(np.bool_),
-            exact_duration=(exact & 2).astype(np.bool_),
+        attributes = AttributeTable(
+            self.count,
+            self._columns.finish(),
+            list(self._layouts),
+            np.array(self._layout, np.int32),
         )
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(_array(self.edge_count, np.int64), out=offsets[1:])
-        edges = Edges(
-            offsets,
-            _array(self.source, np.uint64),
-            np.frombuffer(bytes(self.kind), np.uint8),
-            np.frombuffer(bytes(self.inferred), np.uint8).astype(np.bool_),
+        try:
+            edges = self._edges(attributes)
+            start_ns, exact_start = take_time(
+                attributes, EXACT_START, np.array(self._start, np.uint64), UNKNOWN_NS
+            )
+            duration_ns, exact_duration = take_time(
+                attributes, EXACT_DURATION, np.array(self._duration, np.uint64), 0
+            )
+        except WireError as error:
+            row = error.at
+            raise WireError(f"node {row}: {error}", self._at[row]) from None
+        nodes = Nodes(
+            id=np.array(self._id, np.uint64),
+            type=np.array(self._type, np.uint64).astype(np.uint32).view(np.int32),
+            name_code=np.array(self._name, np.int32),
+            names=[decode_text(name) for name in self._names],
+            start_ns=start_ns,
+            duration_ns=duration_ns,
+            input_code=np.array(self._inputs, np.int32),
+            output_code=np.array(self._outputs, np.int32),
+            texts=[decode_io(text) for text in self._texts],
+            attributes=attributes,
+            extra=self._extra,
+            exact_start=exact_start,
+            exact_duration=exact_duration,
         )
         return Trace(nodes, edges, metadata)
 
+    def _edges(self, attributes: AttributeTable) -> Edges:
+        ctrl, data = _counts(self._ctrl_count), _counts(self._data_count)
+        offsets = np.zeros(self.count + 1, np.int64)
+        np.cumsum(ctrl + data, out=offsets[1:])
+        try:
+            source = unpack(self._deps)
+        except WireError as error:
+            place = count_varints(bytes(self._deps[: error.at]))
+            row = int(np.searchsorted(offsets, place, "right")) - 1
+            raise WireError(str(error), row) from None
+        call = np.repeat(np.tile([True, False], self.count), np.stack([ctrl, data], 1).ravel())
+        kind = np.where(call, EdgeKind.CALL, EdgeKind.DATA).astype(np.uint8)
+        inferred = np.zeros(len(kind), np.bool_)
+        for row, (kinds, guessed) in take_kinds(attributes, data).items():
+            end = offsets[row + 1]
+            kind[end - len(kinds) : end] = kinds
+            inferred[end - len(kinds) : end] = guessed
+        return Edges(offsets, source, kind, inferred)
 
-def _finish_column(column: _Column) -> AttributeColumn:
-    dtype = array_type(column.key.kind)
-    values: Any = column.values if dtype is None else np.array(column.values, dtype)
-    return AttributeColumn(column.key, _array(column.rows, np.int64), values)
+
+def _ids(data: bytes, at: int, end: int) -> bytes:
+    """Packed ids, as they stand."""
+    if at < end and data[end - 1] >= 0x80:
+        raise WireError("a number is cut off", at)
+    return data[at:end]
 
 
-def _array(values: array[int], dtype: Any) -> Any:
-    return np.array(values, dtype)
+def _counts(values: list[int]) -> npt.NDArray[np.int64]:
+    return np.array(values, np.int64)
 
 
 def decode_io(data: bytes) -> NodeIO:
     """The message IOInfo in `data`."""
-    found = {fields.IO_VALUES: b"", fields.IO_SHAPES: b"", fields.IO_TYPES: b""}
+    found = dict.fromkeys((fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES), b"")
     extra = b""
     at, end = 0, len(data)
     while at < end:
         start = at
-        number, at = read_varint(data, at, end)
-        behind = skip(data, at, end, number & 7)
-        if number & 7 == BYTES and number >> 3 in found:
+        field, wire_type, at = read_tag(data, at, end)
+        behind = skip(data, at, end, wire_type)
+        if wire_type == BYTES and field in found:
             _, at = read_varint(data, at, end)
-            found[number >> 3] = data[at:behind]
+            found[field] = data[at:behind]
         else:
             extra += data[start:behind]
         at = behind
-    return NodeIO(*found.values(), extra)
+    values, shapes, types = found.values()
+    return NodeIO(values, shapes, types, extra)

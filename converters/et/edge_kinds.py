@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.model import EdgeKind, Edges
 
@@ -20,7 +20,7 @@ def kinds_texts(edges: Edges) -> list[str]:
     offsets = edges.offsets.tolist()
     known: dict[bytes, str] = {}
     texts = []
-    for start, end in zip(offsets, offsets[1:]):  # noqa: B905 - neighbours
+    for start, end in pairwise(offsets):
         node = marks[start:end]
         text = known.get(node)
         if text is None:
@@ -43,8 +43,3 @@ def parse_kinds(text: str, count: int) -> tuple[list[int], list[bool]] | None:
     guessed = [word.endswith(GUESSED) for word in words]
     kinds = [_BY_LABEL.get(word.removesuffix(GUESSED)) for word in words]
     return None if None in kinds else ([int(k) for k in kinds if k is not None], guessed)
-
-
-def all_plain(count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Kinds and flags of `count` edges of a file that does not tell kinds."""
-    return np.full(count, EdgeKind.DATA, np.uint8), np.zeros(count, np.bool_)

@@ -7,32 +7,31 @@ so the work on a node is a join, and bytes that repeat are made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.et import fields
-from chakra_et.converters.et.attribute_codec import encode_attribute, encode_column
-from chakra_et.converters.et.edge_kinds import kinds_texts
+from chakra_et.converters.et.attribute_codec import encode_attribute, encode_column, encode_text
+from chakra_et.converters.et.told_columns import microseconds, told_columns
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
+    Heads,
     field_bytes,
     packed,
     tag,
     varint,
     varint_fields,
 )
-from chakra_et.definitions import Kind
 from chakra_et.model import (
     UNKNOWN_NS,
     AttributeColumn,
-    AttributeKey,
     EdgeKind,
     Edges,
     Metadata,
-    NodeIO,
     Nodes,
     Trace,
 )
@@ -45,7 +44,7 @@ Rows = npt.NDArray[np.int64]
 
 def encode_metadata(metadata: Metadata) -> bytes:
     """The payload of the message GlobalMetadata."""
-    version = metadata.version.encode()
+    version = encode_text(metadata.version)
     attributes = [
         field_bytes(fields.METADATA_ATTR, encode_attribute(attribute.key, attribute.value))
         for attribute in metadata.attributes
@@ -58,45 +57,58 @@ def encode_et(trace: Trace) -> Iterator[bytes]:
     """The file, in blocks: the metadata and then each node, each with its length before it."""
     metadata = encode_metadata(trace.metadata)
     yield varint(len(metadata)) + metadata
-    for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
-        yield b"".join(_frames(trace, start, min(start + ROWS_AT_ONCE, len(trace.nodes))))
-
-
-def _frames(trace: Trace, start: int, stop: int) -> list[bytes]:
-    rows = np.arange(start, stop)
-    bodies = _bodies(trace, rows)
     lengths: dict[int, bytes] = {}
-    frames = []
-    for body in bodies:
-        length = len(body)
-        head = lengths.get(length)
-        if head is None:
-            head = lengths[length] = varint(length)
-        frames.append(head)
-        frames.append(body)
-    return frames
+    for bodies in encode_nodes(trace):
+        frames = []
+        for body in bodies:
+            length = len(body)
+            head = lengths.get(length)
+            if head is None:
+                head = lengths[length] = varint(length)
+            frames.append(head)
+            frames.append(body)
+        yield b"".join(frames)
 
 
-def _bodies(trace: Trace, rows: Rows) -> list[bytes]:
+def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:
+    """The payload of each message Node, many at a time.
+
+    Raises ValueError for a time that the format cannot tell.
+    """
+    for name, times in (("start", trace.nodes.start_ns), ("duration", trace.nodes.duration_ns)):
+        early = np.flatnonzero((times < -500) & (times != UNKNOWN_NS))
+        if len(early):
+            row = int(early[0])
+            raise ValueError(f"node {trace.nodes[row].id}: a {name} of {times[row]} ns: below zero")
+    told = told_columns(trace)
+    for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
+        yield _bodies(trace, np.arange(start, min(start + ROWS_AT_ONCE, len(trace.nodes))), told)
+
+
+def _bodies(trace: Trace, rows: Rows, told: Sequence[AttributeColumn]) -> list[bytes]:
     nodes = trace.nodes
     fixed = [
         _numbers(fields.ID, nodes.id[rows]),
         _by_code(nodes.name_code[rows], lambda code: _name(nodes.names[code])),
-        _by_code(nodes.type[rows], lambda value: _number(fields.TYPE, value)),
+        _types(nodes.type[rows]),
         *_dependencies(trace.edges, rows),
-        _numbers(fields.START_MICROS, _microseconds(nodes.start_ns[rows])),
-        _numbers(fields.DURATION_MICROS, _microseconds(nodes.duration_ns[rows])),
-        _by_code(nodes.input_code[rows], lambda code: _io(fields.INPUTS, nodes.texts, code)),
-        _by_code(nodes.output_code[rows], lambda code: _io(fields.OUTPUTS, nodes.texts, code)),
+        _numbers(fields.START_MICROS, microseconds(nodes.start_ns[rows])),
+        _numbers(fields.DURATION_MICROS, microseconds(nodes.duration_ns[rows])),
+        _by_code(nodes.input_code[rows], _TextEncoder(fields.INPUTS, nodes.texts)),
+        _by_code(nodes.output_code[rows], _TextEncoder(fields.OUTPUTS, nodes.texts)),
+        _attributes(nodes, rows),
+        *_told(told, rows),
     ]
-    attributes = _attributes(nodes, rows)
-    last = _columns_as_attributes(trace, rows)
-    extra = [[nodes.extra.get(row, b"") for row in rows.tolist()]] if nodes.extra else []
-    return list(map(b"".join, zip(*fixed, attributes, *last, *extra, strict=True)))
+    if nodes.extra:
+        fixed.append([nodes.extra.get(row, b"") for row in rows.tolist()])
+    return list(map(b"".join, zip(*fixed, strict=True)))
 
 
-def _number(field: int, value: int) -> bytes:
-    return tag(field, VARINT) + varint(value) if value else b""
+def _types(types: npt.NDArray[np.int32]) -> list[bytes]:
+    distinct, places = np.unique(types, return_inverse=True)
+    head = tag(fields.TYPE, VARINT)
+    pieces = [head + varint(value) if value else b"" for value in distinct.tolist()]
+    return [pieces[place] for place in places.tolist()]
 
 
 def _numbers(field: int, values: npt.NDArray[Any]) -> list[bytes]:
@@ -108,36 +120,33 @@ def _numbers(field: int, values: npt.NDArray[Any]) -> list[bytes]:
 
 
 def _by_code(codes: npt.NDArray[np.int32], encode: Callable[[int], bytes]) -> list[bytes]:
-    distinct, places = np.unique(codes, return_inverse=True)
-    pieces = [encode(code) for code in distinct.tolist()]
-    return [pieces[place] for place in places.tolist()]
+    """The piece of each code, made once for each code that occurs."""
+    low = int(codes.min())
+    used = np.flatnonzero(np.bincount(codes - low)) + low
+    pieces = dict(zip(used.tolist(), map(encode, used.tolist()), strict=True))
+    return list(map(pieces.__getitem__, codes.tolist()))
 
 
 def _name(name: str) -> bytes:
-    return field_bytes(fields.NAME, name.encode("utf-8", "surrogateescape")) if name else b""
+    return field_bytes(fields.NAME, encode_text(name)) if name else b""
 
 
-def _io(field: int, texts: Sequence[tuple[bytes, ...]], code: int) -> bytes:
-    if code < 0:
-        return b""
-    io = NodeIO(*texts[code])
-    parts = [
-        field_bytes(number, text)
-        for number, text in (
-            (fields.IO_VALUES, io.values),
-            (fields.IO_SHAPES, io.shapes),
-            (fields.IO_TYPES, io.types),
-        )
-        if text
-    ]
-    return field_bytes(field, b"".join(parts) + io.extra)
+class _TextEncoder:
+    """Inputs or outputs as field `field` of a node."""
 
+    def __init__(self, field: int, texts: Sequence[tuple[bytes, ...]]) -> None:
+        self._texts = texts
+        self._heads = Heads(tag(field, BYTES))
+        numbers = (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
+        self._inner = [Heads(tag(number, BYTES)) for number in numbers]
 
-def _microseconds(time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rounded once, half to even; 0 where the time is not known."""
-    whole, rest = np.divmod(np.where(time_ns == UNKNOWN_NS, 0, time_ns), 1000)
-    up = (rest > 500) | ((rest == 500) & (whole % 2 == 1))
-    return whole + up
+    def __call__(self, code: int) -> bytes:
+        if code < 0:
+            return b""
+        text = self._texts[code]
+        parts = [h[len(t)] + t for h, t in zip(self._inner, text) if t]  # noqa: B905 - `extra`
+        payload = b"".join([*parts, *text[3:]])
+        return self._heads[len(payload)] + payload
 
 
 def _dependencies(edges: Edges, rows: Rows) -> tuple[list[bytes], list[bytes]]:
@@ -161,15 +170,9 @@ def _packed_ids(
     np.cumsum(chosen, out=before[1:])
     data, places = packed(source[chosen])
     at = places[before[offsets]].tolist()
-    head = tag(field, BYTES)
-    heads: dict[int, bytes] = {0: b""}
-    pieces = []
-    for start, end in zip(at, at[1:]):  # noqa: B905 - neighbours
-        length = end - start
-        if length not in heads:
-            heads[length] = head + varint(length)
-        pieces.append(heads[length] + data[start:end])
-    return pieces
+    heads = Heads(tag(field, BYTES))
+    heads[0] = b""
+    return [heads[end - start] + data[start:end] for start, end in pairwise(at)]
 
 
 def _attributes(nodes: Nodes, rows: Rows) -> list[bytes]:
@@ -182,8 +185,7 @@ def _attributes(nodes: Nodes, rows: Rows) -> list[bytes]:
     used = {number for chosen in np.unique(layout).tolist() for number in table.layouts[chosen]}
     for number in used:
         column = table.columns[number]
-        low, high = np.searchsorted(column.rows, (rows[0], rows[-1] + 1))
-        part = AttributeColumn(column.key, column.rows[low:high], column.values[low:high])
+        part = _between(column, rows)
         spans[number] = (part.rows - rows[0], encode_column(part, outer))
     for chosen in np.unique(layout).tolist():
         places = np.flatnonzero(layout == chosen)
@@ -200,47 +202,23 @@ def _attributes(nodes: Nodes, rows: Rows) -> list[bytes]:
     return result
 
 
-def _columns_as_attributes(trace: Trace, rows: Rows) -> list[list[bytes]]:
-    """The attributes that stand for columns of the model: edge kinds and exact times."""
-    nodes = trace.nodes
+def _told(columns: Sequence[AttributeColumn], rows: Rows) -> list[list[bytes]]:
+    """For each column, its attribute of each node; empty where a node has none."""
     outer = tag(fields.ATTR, BYTES)
-    kinds = _kinds(trace.edges, rows, outer)
-    start, duration = nodes.start_ns[rows], nodes.duration_ns[rows]
-    exact_start = nodes.exact_start[rows] | (start == 0) | (start % 1000 != 0)
-    exact_duration = nodes.exact_duration[rows] | (duration % 1000 != 0)
-    return [
-        kinds,
-        _exact(fields.EXACT_START, start, exact_start & (start != UNKNOWN_NS), outer),
-        _exact(fields.EXACT_DURATION, duration, exact_duration, outer),
-    ]
-
-
-def _kinds(edges: Edges, rows: Rows, outer: bytes) -> list[bytes]:
-    first, last = edges.offsets[rows[0]], edges.offsets[rows[-1] + 1]
-    part = Edges(
-        edges.offsets[rows[0] : rows[-1] + 2] - first,
-        edges.source[first:last],
-        edges.kind[first:last],
-        edges.inferred[first:last],
-    )
-    texts = kinds_texts(part.select(part.kind != EdgeKind.CALL))
-    key = AttributeKey(fields.EDGE_KINDS, Kind.STRING)
-    known = {text: _with_head(encode_attribute(key, text), outer) for text in set(texts) if text}
-    return [known.get(text, b"") for text in texts]
-
-
-def _exact(
-    name: str, values: npt.NDArray[np.int64], wanted: npt.NDArray[np.bool_], outer: bytes
-) -> list[bytes]:
-    column = AttributeColumn(AttributeKey(name, Kind.INT64), np.flatnonzero(wanted), values[wanted])
-    pieces = encode_column(column, outer)
-    if len(pieces) == len(values):
-        return pieces
-    result = [b""] * len(values)
-    for row, piece in zip(column.rows.tolist(), pieces, strict=True):
-        result[row] = piece
+    result = []
+    for column in columns:
+        part = _between(column, rows)
+        pieces = encode_column(part, outer)
+        if len(pieces) < len(rows):
+            all_pieces = [b""] * len(rows)
+            for row, piece in zip((part.rows - rows[0]).tolist(), pieces, strict=True):
+                all_pieces[row] = piece
+            pieces = all_pieces
+        result.append(pieces)
     return result
 
 
-def _with_head(payload: bytes, outer: bytes) -> bytes:
-    return outer + varint(len(payload)) + payload
+def _between(column: AttributeColumn, rows: Rows) -> AttributeColumn:
+    """The part of a column that lies in `rows`, which have no gap."""
+    low, high = np.searchsorted(column.rows, (rows[0], rows[-1] + 1))
+    return AttributeColumn(column.key, column.rows[low:high], column.values[low:high])

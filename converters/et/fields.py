@@ -21,8 +21,3 @@ ATTR: Final = 10
 IO_VALUES: Final = 1
 IO_SHAPES: Final = 2
 IO_TYPES: Final = 3
-
-EXACT_START: Final = "start_time_ns"
-EXACT_DURATION: Final = "duration_ns"
-EDGE_KINDS: Final = "edge_kinds"
-"""Attributes that stand for columns of the model: written last, in the order kinds, start, duration."""

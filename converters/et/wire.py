@@ -18,6 +18,8 @@ FIXED32: Final = 5
 _LONGEST_VARINT: Final = 10
 _SHIFTS: Final = np.arange(0, 7 * _LONGEST_VARINT, 7, dtype=np.uint64)
 _SEVEN_BITS: Final = np.uint64(0x7F)
+_CONTINUED: Final = bytes(range(0x80, 0x100))
+_TOP_BITS: Final = [int.from_bytes(b"\x80" * length, "little") for length in range(11)]
 
 
 class WireError(ValueError):
@@ -43,6 +45,8 @@ def varint(value: int) -> bytes:
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """The varint at `at` and the position behind it. Raises WireError if there is none."""
+    if at < end and data[at] < 0x80:
+        return data[at], at + 1
     value = shift = 0
     start = at
     while True:
@@ -56,6 +60,48 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         shift += 7
         if shift >= 7 * _LONGEST_VARINT:
             raise WireError("a number of more than ten bytes", start)
+
+
+def read_tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
+    """Field number and wire type of the field at `at`, and the position of its value."""
+    number, behind = read_varint(data, at, end)
+    if number < 8 or number > 0xFFFFFFFF:
+        raise WireError(f"field number {number >> 3}, which no field can have", at)
+    return number >> 3, number & 7, behind
+
+
+def is_varint(data: bytes) -> bool:
+    """Whether the bytes are one varint and nothing else."""
+    length = len(data)
+    if not 0 < length <= _LONGEST_VARINT:
+        return False
+    return int.from_bytes(data, "little") & _TOP_BITS[length] == _TOP_BITS[length - 1]
+
+
+def count_varints(data: bytes) -> int:
+    """How many varints stand in `data`, which ends with one."""
+    return len(data) if data.isascii() else len(data.translate(None, _CONTINUED))
+
+
+def unpack(data: bytes | bytearray) -> npt.NDArray[np.uint64]:
+    """All varints of `data`. Raises WireError for one that is cut off or too long."""
+    raw = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(raw < 0x80) + 1
+    if (ends[-1] if len(ends) else 0) != len(raw):
+        raise WireError("a number is cut off", len(raw))
+    starts = np.zeros(len(ends), np.int64)
+    starts[1:] = ends[:-1]
+    lengths = ends - starts
+    longest = int(lengths.max(initial=0))
+    if longest > _LONGEST_VARINT:
+        at = int(starts[np.argmax(lengths > _LONGEST_VARINT)])
+        raise WireError("a number of more than ten bytes", at)
+    values = np.zeros(len(ends), np.uint64)
+    for place in range(longest):
+        chosen = np.flatnonzero(lengths > place)
+        part = (raw[starts[chosen] + place] & 0x7F).astype(np.uint64)
+        values[chosen] |= part << np.uint64(7 * place)
+    return values
 
 
 def skip(data: bytes, at: int, end: int, wire_type: int) -> int:
@@ -79,6 +125,20 @@ def skip(data: bytes, at: int, end: int, wire_type: int) -> int:
 def tag(field: int, wire_type: int) -> bytes:
     """What stands before the value of a field."""
     return varint(field << 3 | wire_type)
+
+
+class Heads(dict[int, bytes]):
+    """What stands before a payload of some length in a field: `heads[length]`; each made once."""
+
+    def __init__(self, before: bytes) -> None:
+        super().__init__()
+        self.before = before
+
+    def __missing__(self, length: int) -> bytes:
+        head = self.before + varint(length)
+        if length < 1 << 16:
+            self[length] = head
+        return head
 
 
 def field_bytes(field: int, payload: bytes) -> bytes:
@@ -108,13 +168,19 @@ def packed(values: npt.NDArray[np.uint64]) -> tuple[bytes, npt.NDArray[np.int64]
     return table[np.arange(_LONGEST_VARINT) < lengths[:, None]].tobytes(), offsets
 
 
+def _repeats(values: npt.NDArray[np.uint64]) -> bool:
+    """Whether making each distinct value once is worth the sorting, judged by a sample."""
+    sample = values[:: max(1, len(values) // 256)]
+    return len(values) > 64 and 2 * len(np.unique(sample)) < len(sample)
+
+
 def varint_fields(before: bytes, values: npt.NDArray[np.uint64], outer: bytes = b"") -> list[bytes]:
     """For each value the bytes `before` (a tag, say) and the value as a varint.
 
     With `outer`, that pair is the payload of a field of a message whose tag is `outer`.
     """
-    distinct, codes = np.unique(values, return_inverse=True)
-    if 2 * len(distinct) < len(values):
+    if _repeats(values):
+        distinct, codes = np.unique(values, return_inverse=True)
         pieces = varint_fields(before, distinct, outer)
         return [pieces[code] for code in codes.tolist()]
     table, lengths = _varint_table(values)

@@ -1,0 +1,183 @@
+"""Columns of the model that files tell in attributes: exact times and the kinds of edges.
+
+Such an attribute is one of the names below in its own kind, without anything added, that agrees
+with the fields of its node. Of several the last one counts. What does not agree stays an attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.et.edge_kinds import kinds_texts, parse_kinds
+from chakra_et.converters.et.wire import WireError
+from chakra_et.definitions import Kind
+from chakra_et.model import (
+    UNKNOWN_NS,
+    AttributeColumn,
+    AttributeKey,
+    AttributeTable,
+    EdgeKind,
+    Edges,
+    Trace,
+)
+
+EXACT_START: Final = AttributeKey("start_time_ns", Kind.INT64)
+EXACT_DURATION: Final = AttributeKey("duration_ns", Kind.INT64)
+EDGE_KINDS: Final = AttributeKey("edge_kinds", Kind.STRING)
+
+_LONGEST_NS: Final = (1 << 63) - 1
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def microseconds(time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rounded once, half to even; 0 where the time is not known."""
+    whole, rest = np.divmod(np.where(time_ns == UNKNOWN_NS, 0, time_ns), 1000)
+    up = (rest > 500) | ((rest == 500) & (whole % 2 == 1))
+    return np.asarray(whole + up, np.int64)
+
+
+# ---------------------------------------------------------------------------------------------
+# From attributes to columns
+
+
+def take_time(
+    table: AttributeTable, key: AttributeKey, micros: npt.NDArray[np.uint64], absent: int
+) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Times in ns from the field in µs and the attribute of exact times, and where that was told.
+
+    `absent` is the time of a node with neither. Raises WireError for a time that is too long; its
+    position is the row of the node.
+    """
+    exact = np.zeros(len(table), np.bool_)
+    too_long = micros > _LONGEST_NS // 1000
+    rounded = (np.where(too_long, 0, micros) * np.uint64(1000)).view(np.int64)
+    time_ns = np.where(micros == 0, absent, rounded)
+
+    def agrees(column: AttributeColumn) -> Mask:
+        return agree_in_time(column.values, micros[column.rows])
+
+    for rows, values in _take(table, key, agrees):
+        time_ns[rows], exact[rows] = values, True
+    wrong = np.flatnonzero(too_long & ~exact)
+    if len(wrong):
+        raise WireError("a time of more than 292 years", int(wrong[0]))
+    return time_ns, exact
+
+
+def agree_in_time(exact: npt.NDArray[np.int64], micros: npt.NDArray[np.uint64]) -> Mask:
+    """Whether microseconds may be what times in ns were rounded to."""
+    possible = (micros <= _LONGEST_NS // 1000 + 1) & (exact >= -500)
+    difference = exact.view(np.uint64) - np.where(possible, micros, 0) * np.uint64(1000)
+    return np.asarray(possible & (np.abs(difference.view(np.int64)) <= 500))
+
+
+def take_kinds(
+    table: AttributeTable, counts: npt.NDArray[np.int64]
+) -> dict[int, tuple[list[int], list[bool]]]:
+    """Kinds and inferred flags of the data dependencies of each node that tells them.
+
+    `counts` is the number of data dependencies of each node.
+    """
+    told: dict[int, tuple[list[int], list[bool]]] = {}
+    known: dict[tuple[str, int], tuple[list[int], list[bool]] | None] = {}
+
+    def agrees(column: AttributeColumn) -> Mask:
+        places = zip(column.values, counts[column.rows].tolist(), strict=True)
+        return np.array([parse(place) is not None for place in places], np.bool_)
+
+    def parse(place: tuple[str, int]) -> tuple[list[int], list[bool]] | None:
+        if place not in known:
+            known[place] = parse_kinds(*place)
+        return known[place]
+
+    for rows, texts in _take(table, EDGE_KINDS, agrees):
+        for row, text in zip(rows.tolist(), texts, strict=True):
+            found = parse((text, int(counts[row])))
+            assert found is not None
+            told[row] = found
+    return told
+
+
+def _take(
+    table: AttributeTable, key: AttributeKey, agrees: Callable[[AttributeColumn], Mask]
+) -> list[tuple[Rows, Any]]:
+    """Rows and values of the last attribute `key` of each node, where that agrees.
+
+    They leave the table.
+    """
+    taken = []
+    later = np.zeros(len(table), np.bool_)
+    for column in reversed(_of_key(table, key)):
+        chosen = np.flatnonzero(agrees(column) & ~later[column.rows])
+        later[column.rows] = True
+        if len(chosen):
+            part = column.part(chosen)
+            table.remove(column, part.rows)
+            taken.append((part.rows, part.values))
+    return taken
+
+
+def _of_key(table: AttributeTable, key: AttributeKey) -> list[AttributeColumn]:
+    """The columns of `key` in all its occurrences, in their order."""
+    found = [
+        column
+        for column in table.named(key.name)
+        if column.key == AttributeKey(key.name, key.kind, column.key.occurrence)
+    ]
+    return sorted(found, key=lambda column: column.key.occurrence)
+
+
+# ---------------------------------------------------------------------------------------------
+# From columns to attributes
+
+
+def told_columns(trace: Trace) -> list[AttributeColumn]:
+    """The attributes that tell the columns of a trace, in the order in which they stand last.
+
+    A column is told where its field says less than the trace knows, where the file that the trace
+    came from told it, and where an attribute of that name would be taken for it.
+    """
+    nodes, edges = trace.nodes, trace.edges
+    start, duration = nodes.start_ns, nodes.duration_ns
+    known = start != UNKNOWN_NS
+    exact_start = nodes.exact_start | (start == 0) | (start % 1000 != 0)
+    exact_start |= _taken_for_time(nodes.attributes, EXACT_START, start)
+    exact_duration = nodes.exact_duration | (duration % 1000 != 0)
+    exact_duration |= _taken_for_time(nodes.attributes, EXACT_DURATION, duration)
+    return [
+        _kinds(nodes.attributes, edges),
+        _column(EXACT_START, start, exact_start & known),
+        _column(EXACT_DURATION, duration, exact_duration),
+    ]
+
+
+def _column(key: AttributeKey, values: npt.NDArray[np.int64], told: Mask) -> AttributeColumn:
+    rows = np.flatnonzero(told)
+    return AttributeColumn(key, rows, values[rows])
+
+
+def _taken_for_time(
+    table: AttributeTable, key: AttributeKey, time_ns: npt.NDArray[np.int64]
+) -> Mask:
+    result = np.zeros(len(table), np.bool_)
+    for column in _of_key(table, key):
+        micros = microseconds(time_ns[column.rows]).view(np.uint64)
+        result[column.rows] |= agree_in_time(column.values, micros)
+    return result
+
+
+def _kinds(table: AttributeTable, edges: Edges) -> AttributeColumn:
+    data = edges.select(edges.kind != EdgeKind.CALL)
+    texts = kinds_texts(data)
+    counts = np.diff(data.offsets)
+    for column in _of_key(table, EDGE_KINDS):
+        for row, text in zip(column.rows.tolist(), column.values, strict=True):
+            if not texts[row] and parse_kinds(text, int(counts[row])) is not None:
+                texts[row] = ",".join([EdgeKind.DATA.label] * int(counts[row]))
+    rows = [row for row, text in enumerate(texts) if text]
+    return AttributeColumn(EDGE_KINDS, np.array(rows, np.int64), [texts[row] for row in rows])
