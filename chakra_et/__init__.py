@@ -1,3 +1,33 @@
-"""Execution traces of machine-learning workloads: read, link, write, check and feed them."""
+"""Execution traces of machine-learning workloads: read, link, write, check and feed them.
+
+>>> import chakra_et
+>>> result = chakra_et.convert(host="host.json.gz", device="device.json.gz", output="trace.0.et")
+>>> result.report.joins[0].matched, len(result.trace.nodes)
+>>> trace = chakra_et.read("trace.0.et")
+"""
 
 __version__ = "0.1.0"
+
+from chakra_et.conversion import Conversion, convert, convert_directory
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
+from chakra_et.files import read, write
+from chakra_et.model import EdgeKind, Trace, TraceSet
+
+__all__ = [
+    "ChakraError",
+    "CollectiveType",
+    "Conversion",
+    "EdgeKind",
+    "FormatError",
+    "LinkError",
+    "NodeType",
+    "OutputError",
+    "Trace",
+    "TraceSet",
+    "__version__",
+    "convert",
+    "convert_directory",
+    "read",
+    "write",
+]

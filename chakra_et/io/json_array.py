@@ -208,5 +208,5 @@ class JsonArray(Generic[T]):
             f"not valid JSON: {reason}",
             path=self._path,
             place=f"byte {self._offset + at}",
-            remedy="The file may have been cut or written by a producer that does not escape names.",
+            remedy="The file may have been cut, or its producer does not escape names.",
         )

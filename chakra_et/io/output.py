@@ -30,13 +30,10 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         descriptor, temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent
         )
-        with os.fdopen(descriptor, "wb") as raw:
-            with _compressed(raw, target) as stream:
-                yield stream
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.chmod(temporary, _permissions(target))
-        os.replace(temporary, target)
+        with os.fdopen(descriptor, "wb") as raw, _compressed(raw, target) as stream:
+            yield stream
+        Path(temporary).chmod(_permissions(target))
+        Path(temporary).replace(target)
         temporary = None
     except OSError as error:
         reason = error.strerror or str(error)
@@ -58,7 +55,7 @@ def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
             yield stream  # type: ignore[misc]
     elif target.suffix == ".zst":
         with zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as writer:
-            yield writer  # type: ignore[misc]
+            yield writer
     else:
         yield raw
 

@@ -31,7 +31,7 @@ class HostTrace:
     `parent` is the id of the caller, of a root its own. `rf_id` is the record-function id (0 where
     there is none), `thread` the framework's own thread number, `scope` the record scope.
     `name`, `op_schema`, `inputs`, `outputs` are codes into the pools beside them; `input_strides`
-    and `output_strides` are codes into `strides`, -1 where the file has none.
+    and `output_strides` are codes into `strides`, 0 (the empty text) where the file has none.
     """
 
     path: Path

@@ -1,8 +1,8 @@
 """The shapes that a node has had in PyTorch's host traces.
 
-Schema strings do not tell them apart (FORMAT: see docs/formats.md), so the keys of the first node do:
-up to 1.0.1 a node is flat; since 1.0.2 values sit in `inputs` and `outputs`, the rest in `attrs`,
-a list of named values that each release extends.
+Schema strings do not tell them apart, so the keys of the first node do: up to 1.0.1 a node is
+flat; since 1.0.2 values sit in `inputs` and `outputs`, the rest in `attrs`, a list of named values
+that each release extends.
 """
 
 from __future__ import annotations

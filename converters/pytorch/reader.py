@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -91,6 +92,22 @@ def _unknown_keys(start: bytes, nested: bool) -> list[str]:
     return [key for key in first if key not in known] if isinstance(first, dict) else []
 
 
+def _signatures(lists: list[list[HostAttr]]) -> dict[tuple[str, ...], Sequence[int]]:
+    """The places of the nodes that have the same attribute names in the same order."""
+    width = len(lists[0]) if lists else 0
+    alike = [place for place, attrs in enumerate(lists) if len(attrs) == width]
+    names = [attr.name for attr in chain.from_iterable([lists[place] for place in alike])]
+    groups: dict[tuple[str, ...], Any] = {}
+    rest: Sequence[int] = range(len(lists))
+    if names == names[:width] * len(alike):
+        groups[tuple(names[:width])] = alike
+        rest = sorted(set(rest).difference(alike)) if len(alike) < len(lists) else ()
+    for place in rest:
+        signature = tuple([attr.name for attr in lists[place]])
+        groups.setdefault(signature, []).append(place)
+    return groups
+
+
 class _Columns:
     """Host nodes as they come in, in lists that become columns.
 
@@ -110,7 +127,7 @@ class _Columns:
         self.names: Pool[str] = Pool()
         self.op_schemas: Pool[str] = Pool()
         self.texts: Pool[tuple[bytes, bytes, bytes]] = Pool()
-        self.strides: Pool[bytes] = Pool({b"": -1})
+        self.strides: Pool[bytes] = Pool({b"": 0})
         self.attributes: dict[str, HostAttribute] = {}
 
     def add_flat(self, nodes: list[FlatNode]) -> None:
@@ -130,8 +147,8 @@ class _Columns:
             [node.output_shapes for node in nodes],
             [node.output_types for node in nodes],
         )
-        self.input_strides += [-1] * len(nodes)
-        self.output_strides += [-1] * len(nodes)
+        self.input_strides += [0] * len(nodes)
+        self.output_strides += [0] * len(nodes)
 
     def add_nested(self, nodes: list[NestedNode]) -> None:
         first_row = len(self.id)
@@ -148,27 +165,24 @@ class _Columns:
         return self._texts([x.values for x in io], [x.shapes for x in io], [x.types for x in io])
 
     def _texts(self, *fields: list[msgspec.Raw]) -> Iterable[int]:
-        return map(self.texts.__getitem__, zip(*(map(bytes, field) for field in fields)))
+        triples = zip(*(map(bytes, field) for field in fields), strict=True)
+        return map(self.texts.__getitem__, triples)
 
     def _add_attributes(self, lists: list[list[HostAttr]], first_row: int) -> None:
         """Turn each node's list of named values into columns.
 
         Most nodes have the same names in the same order; each such group is cut by strides.
         """
-        groups: dict[tuple[str, ...], list[int]] = {}
-        names = [tuple([attr.name for attr in attrs]) for attrs in lists]
-        for place, signature in enumerate(names):
-            groups.setdefault(signature, []).append(place)
         core: dict[str, list[Any]] = {n: [d] * len(lists) for n, d in _CORE.items()}
         core["op_schema"] = [""] * len(lists)
-        for signature, places in groups.items():
-            flat = [attr for place in places for attr in lists[place]]
+        for signature, places in _signatures(lists).items():
+            flat = list(chain.from_iterable([lists[place] for place in places]))
             values = [attr.value for attr in flat]
             for k, name in enumerate(signature):
                 column = values[k :: len(signature)]
                 if name not in core:
                     self._add_attribute(name, flat[k].type, places, column, first_row)
-                elif len(groups) == 1:
+                elif len(places) == len(lists):
                     core[name] = column
                 else:
                     for place, value in zip(places, column, strict=True):
@@ -178,7 +192,7 @@ class _Columns:
             self.core[name] += column
 
     def _add_attribute(
-        self, name: str, declared: str, places: list[int], column: list[Any], first_row: int
+        self, name: str, declared: str, places: Sequence[int], column: list[Any], first_row: int
     ) -> None:
         # PyTorch writes an empty text where there is nothing to say.
         said = [k for k, value in enumerate(column) if value != ""]
@@ -236,7 +250,7 @@ class _Columns:
             raise
 
     def _ids(self, path: Path, name: str, values: list[int]) -> npt.NDArray[np.uint64]:
-        if values and not (0 <= min(values) and max(values) < 1 << 64):
+        if values and (min(values) < 0 or max(values) >= 1 << 64):
             row = next(k for k, value in enumerate(values) if not 0 <= value < 1 << 64)
             raise FormatError(
                 f"{name} is {values[row]}, which is no unsigned 64-bit integer",

@@ -1,0 +1,88 @@
+"""`chakra convert`: host trace and profile in, an ET out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from chakra_et.cli.show import show_conversion
+from chakra_et.conversion import Conversion, convert, convert_directory
+from chakra_et.errors import ChakraError
+from chakra_et.io.output import atomic_output
+
+
+def convert_command(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="A directory with host traces and profiles; they are paired by process and rank.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The ET to write (.et, or .json; .gz and .zst compress); with DIR, a directory.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        Path | None,
+        typer.Option("--host", metavar="FILE", help="A PyTorch host trace.", show_default=False),
+    ] = None,
+    device: Annotated[
+        Path | None,
+        typer.Option("--device", metavar="FILE", help="A Kineto profile.", show_default=False),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option("--rank", metavar="R", help="The rank, if no file tells.", show_default=False),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write the whole report as JSON.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Link a PyTorch host trace and the Kineto profile of the same run into one ET.
+
+    Either may be missing. Each conversion ends in a report of what became of every input record.
+    """
+    if output is None:
+        raise ChakraError("no output", remedy="Say where to write with -o OUT.")
+    if directory is not None and (host or device or rank is not None):
+        raise ChakraError(
+            "both a directory and single files", remedy="Give DIR, or --host and --device."
+        )
+    if directory is not None:
+        conversions = convert_directory(directory, output)
+        content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
+    else:
+        conversions = [convert(host, device, output, rank=rank)]
+        content = conversions[0].report.as_dict()
+    if report is not None:
+        _write_report(content, report)
+    _show(conversions)
+
+
+def _write_report(content: Any, path: Path) -> None:
+    with atomic_output(path) as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+def _show(conversions: list[Conversion]) -> None:
+    console = Console(highlight=False)
+    for conversion in conversions:
+        show_conversion(console, conversion)

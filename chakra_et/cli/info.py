@@ -1,0 +1,36 @@
+"""`chakra info`: what a file is and what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from chakra_et.cli.show import show_trace
+from chakra_et.converters.kineto import read_device
+from chakra_et.converters.pytorch import read_host
+from chakra_et.files import read
+from chakra_et.io.sniff import FileKind, sniff
+
+
+def info_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace of any kind.")],
+) -> None:
+    """Say what kind of file this is, by its content, and what is in it."""
+    console = Console(highlight=False)
+    kind = sniff(file)
+    console.print(f"{file}: {kind.value}", style="bold", markup=False)
+    if kind is FileKind.HOST:
+        host = read_host(file)
+        console.print(f"  schema {host.schema}, process {host.pid}, {len(host)} nodes")
+        console.print("  make an ET of it with: chakra convert --host FILE [--device FILE] -o OUT")
+    elif kind is FileKind.DEVICE:
+        device = read_device(file)
+        console.print(f"  {sum(device.counts.values())} records")
+        for (category, phase), count in sorted(device.counts.items()):
+            console.print(f"    {count:>8} {category or '(no category)'}, phase {phase}")
+        console.print("  make an ET of it with: chakra convert [--host FILE] --device FILE -o OUT")
+    else:
+        show_trace(console, read(file))

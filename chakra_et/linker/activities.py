@@ -1,0 +1,159 @@
+"""Everything that becomes a node, in one table: the common ground of joins and edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.kineto.device_trace import NO_ID
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.nesting import NONE, enclosing, ties
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+UNTIMED: Final = np.iinfo(np.int64).min
+
+
+@dataclass
+class Activities:
+    """One entry of each column for each node to be.
+
+    `host` and `record` are the rows in the host trace and in the profile (`NONE` where there is
+    none). `lane` numbers the thread or stream that the activity occupies, `NONE` for one without
+    time. `nested_in` is the innermost activity that encloses this one in time on its thread,
+    `caller` the operation that called it by all that is known, `launch` the call that launched
+    device work: rows of this table, or `NONE`. `host_order` lists the timed host activities by lane and start.
+    """
+
+    host: Rows
+    record: Rows
+    role: Rows
+    start_ns: Rows
+    end_ns: Rows
+    lane: Rows
+    caller: Rows
+    launch: Rows
+    nested_in: Rows
+    host_order: Rows
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    @property
+    def work(self) -> Mask:
+        """Which activities are work on a device."""
+        mask: Mask = self.role == Role.WORK
+        return mask
+
+    @property
+    def timed_host(self) -> Mask:
+        """Which activities ran on a host thread at a known time."""
+        mask: Mask = (self.role != Role.WORK) & (self.lane != NONE)
+        return mask
+
+
+def collect(
+    host: HostTrace | None, device: DeviceTrace | None, host_record: Rows | None
+) -> Activities:
+    """All host nodes, then the profile's operations, calls and device work that have none.
+
+    `host_record` is the profile's row of each host node, as `join_host` finds it.
+    """
+    count = 0 if host is None else len(host)
+    joined = np.full(count, NONE, np.int64) if host_record is None else host_record
+    record = joined
+    if device is not None:
+        taken = np.zeros(len(device), np.bool_)
+        taken[joined[joined != NONE]] = True
+        rest = np.flatnonzero(~taken & (device.role != Role.SYNC))
+        record = np.concatenate((joined, rest[np.argsort(device.role[rest], kind="stable")]))
+    own = np.full(len(record), NONE, np.int64)
+    own[:count] = np.arange(count)
+    table = Activities(
+        host=own,
+        record=record,
+        role=np.full(len(record), int(Role.OP), np.int64),
+        start_ns=np.full(len(record), UNTIMED, np.int64),
+        end_ns=np.full(len(record), UNTIMED, np.int64),
+        lane=np.full(len(record), NONE, np.int64),
+        caller=np.full(len(record), NONE, np.int64),
+        launch=np.full(len(record), NONE, np.int64),
+        nested_in=np.full(len(record), NONE, np.int64),
+        host_order=np.zeros(0, np.int64),
+    )
+    if device is not None:
+        _take_times(table, device)
+        table.host_order = _order_on_threads(table, device)
+        order = table.host_order
+        table.nested_in = enclosing(table.lane, table.start_ns, table.end_ns, order)
+        table.caller = table.nested_in.copy()
+        table.launch = _launches(table, device)
+    if host is not None:
+        _take_callers(table, host)
+    return table
+
+
+def _take_times(table: Activities, device: DeviceTrace) -> None:
+    timed = np.flatnonzero(table.record != NONE)
+    rows = table.record[timed]
+    table.role[timed] = device.role[rows]
+    table.start_ns[timed] = device.start_ns[rows]
+    table.end_ns[timed] = device.start_ns[rows] + device.duration_ns[rows]
+    # Device rows carry device and stream in pid and tid, unless their arguments know better.
+    work = device.role[rows] == Role.WORK
+    place, line = device.pid[rows].copy(), device.tid[rows].copy()
+    for own, told in ((place, device.device[rows]), (line, device.stream[rows])):
+        use = work & (told != NO_ID)
+        own[use] = told[use]
+    _, lane = np.unique(np.stack((work, place, line)), axis=1, return_inverse=True)
+    table.lane[timed] = lane.ravel()
+
+
+def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:
+    """Timed host activities by lane and start; where starts are equal, callers come first."""
+    rows = np.flatnonzero(table.timed_host)
+    record = table.record[rows]
+    keys = (ties(device, record), table.role[rows], table.start_ns[rows], table.lane[rows])
+    return rows[np.lexsort(keys)]
+
+
+def _take_callers(table: Activities, host: HostTrace) -> None:
+    """The host trace knows callers better than times do, unless the work ran on another thread."""
+    count = len(host)
+    order = np.argsort(host.id, kind="stable")
+    ordered = host.id[order]
+    place = np.minimum(np.searchsorted(ordered, host.parent), max(count - 1, 0))
+    found = ordered[place] == host.parent if count else np.zeros(0, np.bool_)
+    parent = np.where(found & (host.parent != host.id), order[place], NONE) if count else place
+    lane, nested = table.lane[:count], table.caller[:count]
+    has_parent = parent != NONE
+    parent_lane = np.where(has_parent, lane[parent], NONE)
+    believe = has_parent & ((lane == NONE) | (parent_lane == lane))
+    believe |= has_parent & (parent_lane == NONE) & (nested == NONE)
+    table.caller[:count] = np.where(believe, parent, nested)
+
+
+def _launches(table: Activities, device: DeviceTrace) -> Rows:
+    """Device work to the runtime or driver call with its correlation id.
+
+    Where calls share an id (a driver call inside a runtime call), the innermost one counts.
+    """
+    launch = np.full(len(table), NONE, np.int64)
+    calls = np.flatnonzero(table.role == Role.CALL)
+    work = np.flatnonzero(table.work)
+    ids = device.correlation[table.record[calls]]
+    calls, ids = calls[ids > 0], ids[ids > 0]
+    if len(calls) == 0:
+        return launch
+    length = table.end_ns[calls] - table.start_ns[calls]
+    order = np.lexsort((calls, length, ids))
+    ordered = ids[order]
+    wanted = device.correlation[table.record[work]]
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    launch[work] = np.where(ordered[place] == wanted, calls[order[place]], NONE)
+    return launch

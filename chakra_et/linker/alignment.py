@@ -1,0 +1,103 @@
+"""Aligning two sequences that are nearly the same, in nearly linear time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Sequence = npt.NDArray[np.int64]
+
+_RUN: Final = 8
+"""Equal neighbours that make an anchor."""
+_SMALL: Final = 1 << 20
+"""Product of lengths up to which a gap between anchors is compared item by item."""
+
+
+def align(left: Sequence, right: Sequence) -> tuple[Sequence, Sequence]:
+    """Places in `left` and `right`, ascending in both, that hold equal items.
+
+    Equal beginnings and ends are matched first; between them, runs of items that occur once on
+    either side are anchors (as in a patience diff), and what lies between two anchors is matched
+    the same way, or item by item where it is short. Gaps stay unmatched.
+    """
+    pairs: list[tuple[int, int]] = []
+    todo = [(0, len(left), 0, len(right), _RUN)]
+    while todo:
+        low, high, other_low, other_high, run = todo.pop()
+        head = _common_prefix(left[low:high], right[other_low:other_high])
+        pairs += zip(range(low, low + head), range(other_low, other_low + head), strict=True)
+        low, other_low = low + head, other_low + head
+        tail = _common_prefix(left[low:high][::-1], right[other_low:other_high][::-1])
+        pairs += zip(range(high - tail, high), range(other_high - tail, other_high), strict=True)
+        high, other_high = high - tail, other_high - tail
+        if low == high or other_low == other_high:
+            continue
+        anchors = _anchors(left[low:high], right[other_low:other_high], run) if run else []
+        if anchors:
+            borders = [(0, 0), *anchors, (high - low, other_high - other_low)]
+            for (a, b), (next_a, next_b) in pairwise(borders):
+                todo.append((low + a, low + next_a, other_low + b, other_low + next_b, run))
+        elif run > 1:
+            todo.append((low, high, other_low, other_high, run // 2))
+        elif (high - low) * (other_high - other_low) <= _SMALL:
+            matcher = SequenceMatcher(
+                None, left[low:high].tolist(), right[other_low:other_high].tolist(), autojunk=False
+            )
+            for a, b, size in matcher.get_matching_blocks():
+                pairs += [(low + a + i, other_low + b + i) for i in range(size)]
+    pairs.sort()
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+def _common_prefix(left: Sequence, right: Sequence) -> int:
+    size = min(len(left), len(right))
+    different = np.flatnonzero(left[:size] != right[:size])
+    return int(different[0]) if len(different) else size
+
+
+def _anchors(left: Sequence, right: Sequence, run: int) -> list[tuple[int, int]]:
+    """Starts of runs that occur exactly once on either side, ascending on both sides."""
+    if min(len(left), len(right)) < run:
+        return []
+    both = np.concatenate((_runs(left, run), _runs(right, run)))
+    _, codes = np.unique(both, axis=0, return_inverse=True)
+    mine, theirs = codes.ravel()[: len(left) - run + 1], codes.ravel()[len(left) - run + 1 :]
+    count = int(codes.max()) + 1
+    once = (np.bincount(mine, minlength=count) == 1) & (np.bincount(theirs, minlength=count) == 1)
+    place = np.empty(count, np.int64)
+    place[theirs] = np.arange(len(theirs))
+    starts = np.flatnonzero(once[mine])
+    targets = place[mine[starts]]
+    rising = _longest_rising(targets)
+    return [(int(starts[i]), int(targets[i])) for i in rising]
+
+
+def _runs(items: Sequence, run: int) -> npt.NDArray[np.int64]:
+    return np.lib.stride_tricks.sliding_window_view(items, run)
+
+
+def _longest_rising(values: Sequence) -> list[int]:
+    """Places of a longest strictly rising subsequence."""
+    tails: list[int] = []
+    tail_values: list[int] = []
+    before = [-1] * len(values)
+    for i, value in enumerate(values.tolist()):
+        at = bisect_left(tail_values, value)
+        before[i] = tails[at - 1] if at else -1
+        if at == len(tails):
+            tails.append(i)
+            tail_values.append(value)
+        else:
+            tails[at], tail_values[at] = i, value
+    result = []
+    at = tails[-1] if tails else -1
+    while at >= 0:
+        result.append(at)
+        at = before[at]
+    return result[::-1]

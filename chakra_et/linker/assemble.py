@@ -1,0 +1,319 @@
+"""From the activity table to the columns of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.kineto.device_trace import NO_ID
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
+from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.communication import Communication
+from chakra_et.linker.communication_table import RECV, SEND
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.host_time import HostTime
+from chakra_et.linker.join import is_root
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.process_groups import GroupTable
+from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace
+from chakra_et.version import PRODUCER
+
+Rows = npt.NDArray[np.int64]
+
+GROUP_NODE: Final = "## process_group:init ##"
+_NO_TEXTS: Final = (b"[]", b"[]", b"[]")
+_NO_STRIDES: Final = (b"", b"[]")
+_DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.STRING}
+
+
+def assemble(
+    table: Activities,
+    host: HostTrace | None,
+    device: DeviceTrace | None,
+    order: Rows,
+    edges: list[EdgeList],
+    time: HostTime,
+    communication: dict[int, Communication],
+    groups: GroupTable,
+) -> Trace:
+    """The trace of all activities in the given order; ids count from 1 in that order."""
+    view = _View(table, host, device, order)
+    start_ns = table.start_ns[order]
+    duration_ns = np.where(start_ns == UNTIMED, 0, time.end_ns[order] - start_ns)
+    timed = start_ns != UNTIMED
+    nodes = Nodes(
+        id=np.arange(1, len(order) + 1, dtype=np.uint64),
+        type=_types(view, communication),
+        name_code=view.name_code(),
+        names=view.names(),
+        start_ns=start_ns,
+        duration_ns=duration_ns,
+        input_code=view.texts("inputs"),
+        output_code=view.texts("outputs"),
+        texts=[] if host is None else host.texts.in_order,
+        attributes=_attributes(view, communication, groups.rank),
+        exact_start=timed,
+        exact_duration=timed,
+    )
+    return Trace(nodes, _edges(order, edges), _metadata(host, device, groups))
+
+
+class _View:
+    """The activity table in the order of the nodes; row r is node r."""
+
+    def __init__(
+        self,
+        table: Activities,
+        host: HostTrace | None,
+        device: DeviceTrace | None,
+        order: Rows,
+    ) -> None:
+        self.table = table
+        self.host = host
+        self.device = device
+        self.order = order
+        self.place = np.empty(len(order), np.int64)
+        self.place[order] = np.arange(len(order))
+        self.host_row = table.host[order]
+        self.record = table.record[order]
+        self.role = table.role[order]
+        self.on_host = np.flatnonzero(self.host_row != NONE)
+        self.on_record = np.flatnonzero(self.record != NONE)
+
+    def names(self) -> list[str]:
+        mine = [] if self.host is None else self.host.names.in_order
+        theirs = [] if self.device is None else self.device.names.in_order
+        return mine + theirs
+
+    def name_code(self) -> npt.NDArray[np.int32]:
+        code = np.zeros(len(self.order), np.int32)
+        if self.device is not None:
+            before = 0 if self.host is None else len(self.host.names)
+            code[self.on_record] = before + self.device.name[self.record[self.on_record]]
+        if self.host is not None:
+            code[self.on_host] = self.host.name[self.host_row[self.on_host]]
+        return code
+
+    def texts(self, side: str) -> npt.NDArray[np.int32]:
+        code = np.full(len(self.order), -1, np.int32)
+        if self.host is not None:
+            code[self.on_host] = getattr(self.host, side)[self.host_row[self.on_host]]
+            empty = self.host.texts.get(_NO_TEXTS)
+            if empty is not None:
+                code[code == empty] = -1
+        return code
+
+    def from_host(self, name: str) -> Any:
+        """A column of the host trace for the nodes `on_host`."""
+        return getattr(self.host, name)[self.host_row[self.on_host]]
+
+    def from_record(self, name: str, rows: Rows) -> Any:
+        """A column of the profile for the given nodes."""
+        return getattr(self.device, name)[self.record[rows]]
+
+
+def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[np.int32]:
+    types = np.full(len(view.order), NodeType.COMP, np.int32)
+    host = view.host
+    if host is not None:
+        facts_only = is_root(host)
+        group_node = host.names.get(GROUP_NODE)
+        if group_node is not None:
+            facts_only |= host.name == group_node
+        rows = view.on_host
+        types[rows[facts_only[view.host_row[rows]]]] = NodeType.METADATA
+    for activity, facts in communication.items():
+        types[view.place[activity]] = facts.type
+    return types
+
+
+def _edges(order: Rows, edges: list[EdgeList]) -> Edges:
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return Edges.collect(
+        len(order),
+        place[np.concatenate([e.target for e in edges])],
+        (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64),
+        np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges]),
+        np.concatenate([e.inferred for e in edges]),
+    )
+
+
+def _attributes(
+    view: _View, communication: dict[int, Communication], rank: int | None
+) -> AttributeTable:
+    attributes = AttributeTable(len(view.order))
+    on_cpu = view.role != Role.WORK
+    on_cpu[view.place[np.array(list(communication), np.int64)]] = False
+    attributes.add("is_cpu_op", Kind.BOOL, on_cpu)
+    _add_communication(attributes, view, communication, rank)
+    if view.device is not None:
+        _add_record_columns(attributes, view)
+    if view.host is not None:
+        _add_host_columns(attributes, view, view.host)
+    return attributes
+
+
+def _add_integers(
+    attributes: AttributeTable, name: str, rows: Rows, values: Any, absent: int | None = None
+) -> None:
+    if absent is not None:
+        rows, values = rows[values != absent], values[values != absent]
+    attributes.add(name, Kind.INT64, values, rows)
+
+
+def _add_texts(
+    attributes: AttributeTable,
+    name: str,
+    rows: Rows,
+    codes: Any,
+    pool: list[str],
+) -> None:
+    """Text by code; nodes whose text is empty get none."""
+    said = np.array([bool(text) for text in pool], np.bool_)
+    use = said[codes] if len(pool) else np.zeros(len(codes), np.bool_)
+    attributes.add(name, Kind.STRING, [pool[code] for code in codes[use].tolist()], rows[use])
+
+
+def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
+    device, rows = view.device, view.on_record
+    assert device is not None
+    codes = view.from_record("category", rows)
+    _add_texts(attributes, "category", rows, codes, device.categories.in_order)
+    threads = rows[view.role[rows] != Role.WORK]
+    _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
+    inclusive, exclusive = _own_and_all(view.table)
+    for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive)):
+        _add_integers(attributes, name, threads, values[view.order[threads]])
+    calls = rows[view.role[rows] != Role.OP]
+    _add_integers(attributes, "correlation", calls, view.from_record("correlation", calls), NO_ID)
+    work = np.flatnonzero(view.role == Role.WORK)
+    device_id = view.from_record("device", work)
+    pid = view.from_record("pid", work)
+    _add_integers(attributes, "device", work, np.where(device_id == NO_ID, pid, device_id))
+    stream, tid = view.from_record("stream", work), view.from_record("tid", work)
+    _add_integers(attributes, "stream", work, np.where(stream == NO_ID, tid, stream))
+    size = view.from_record("size_bytes", work)
+    sized = size != NO_ID
+    attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
+    args = [device.args[row] for row in view.record[work].tolist()]
+    attributes.add("device_args", Kind.STRING, [a.decode("utf-8", "replace") for a in args], work)
+
+
+def _own_and_all(table: Activities) -> tuple[Rows, Rows]:
+    """Durations of timed host activities, and what of them no nested activity fills."""
+    inclusive = np.where(table.lane != NONE, table.end_ns - table.start_ns, 0)
+    inner = np.flatnonzero(table.nested_in != NONE)
+    outer = table.nested_in[inner]
+    inside = np.minimum(table.end_ns[inner], table.end_ns[outer]) - table.start_ns[inner]
+    # bincount adds floats; whole nanoseconds below 2**53 stay exact.
+    filled = np.bincount(outer, inside, minlength=len(table)).astype(np.int64)
+    return inclusive, np.maximum(inclusive - filled, 0)
+
+
+def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) -> None:
+    rows = view.on_host
+    attributes.add("host_id", Kind.UINT64, view.from_host("id"), rows)
+    _add_integers(attributes, "rf_id", rows, view.from_host("rf_id"), 0)
+    _add_integers(attributes, "fw_parent", rows, view.from_host("fw_parent"), 0)
+    _add_integers(attributes, "seq_id", rows, _sequence(view), -1)
+    _add_integers(attributes, "scope", rows, view.from_host("scope"))
+    _add_integers(attributes, "tid", rows, view.from_host("thread"), 0)
+    _add_integers(attributes, "fw_tid", rows, view.from_host("fw_thread"), 0)
+    schemas = host.op_schemas.in_order
+    _add_texts(attributes, "op_schema", rows, view.from_host("op_schema"), schemas)
+    strides = [
+        "" if text in _NO_STRIDES else text.decode("utf-8", "replace")
+        for text in host.strides.in_order
+    ]
+    for name in ("input_strides", "output_strides"):
+        codes = view.from_host(name)
+        _add_texts(attributes, name, rows, codes, strides)
+    place = np.empty(len(host), np.int64)
+    place[view.host_row[rows]] = rows
+    for name, attribute in host.attributes.items():
+        kind = _DECLARED.get(attribute.declared_type, Kind.STRING)
+        values = attribute.values
+        if kind is Kind.STRING:
+            values = [v if isinstance(v, str) else msgspec.json.encode(v).decode() for v in values]
+        at = place[np.array(attribute.rows, np.int64)]
+        by_row = np.argsort(at, kind="stable")
+        # Communication nodes have some of these already, merged from all sources.
+        new = by_row[~attributes.present(name)[at[by_row]]]
+        attributes.add(name, kind, [values[i] for i in new.tolist()], at[new])
+
+
+def _sequence(view: _View) -> Rows:
+    """Sequence numbers; the profile has those of the wrappers of backward operations too."""
+    sequence: Rows = view.from_host("seq_id").copy()
+    if view.device is not None:
+        record = view.record[view.on_host]
+        told = np.flatnonzero((sequence < 0) & (record != NONE))
+        sequence[told] = view.device.sequence[record[told]]
+    return sequence
+
+
+def _add_communication(
+    attributes: AttributeTable,
+    view: _View,
+    communication: dict[int, Communication],
+    rank: int | None,
+) -> None:
+    """Facts of collectives and of messages between two ranks, in the kinds that simulators read."""
+    nodes = sorted((int(view.place[row]), facts) for row, facts in communication.items())
+
+    def add(name: str, kind: Kind, fact: Callable[[Communication], Any]) -> None:
+        known = [(row, value) for row, c in nodes if (value := fact(c)) is not None]
+        rows = np.array([row for row, _ in known], np.int64)
+        attributes.add(name, kind, [value for _, value in known], rows)
+
+    add("comm_type", Kind.INT64, lambda c: c.collective)
+    add("comm_size", Kind.INT64, lambda c: c.facts.size_bytes)
+    add("pg_name", Kind.STRING, lambda c: c.group)
+    add("comm_src", Kind.INT32, lambda c: {SEND: rank, RECV: c.facts.peer}.get(c.type))
+    add("comm_dst", Kind.INT32, lambda c: {SEND: c.facts.peer, RECV: rank}.get(c.type))
+    # No profiler records tags; equal ones match sends and receives in order.
+    add("comm_tag", Kind.INT32, lambda c: 0 if c.type in (SEND, RECV) else None)
+    add("comm_facts", Kind.STRING, lambda c: ", ".join(dict.fromkeys(c.facts.sources)))
+
+
+def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupTable) -> Metadata:
+    metadata = Metadata(FORMAT_VERSION)
+    metadata.set("producer", Kind.STRING, PRODUCER)
+    if host is not None:
+        rest = dict(host.metadata)
+        metadata.set("schema", Kind.STRING, host.schema)
+        metadata.set("pid", Kind.UINT64, host.pid)
+        metadata.set("time", Kind.STRING, rest.pop("time", None))
+        for name in ("start_ts", "finish_ts"):
+            value = rest.pop(name, None)
+            metadata.set(name, Kind.UINT64, value if isinstance(value, int) else None)
+        if rest:
+            metadata.set("host_metadata", Kind.STRING, msgspec.json.encode(rest).decode())
+    if device is not None:
+        rest = dict(device.metadata)
+        properties = rest.pop("deviceProperties", None)
+        if properties:
+            encoded = msgspec.json.encode(properties).decode()
+            metadata.set("device_properties", Kind.STRING, encoded)
+        metadata.set("trace_name", Kind.STRING, _text(rest.pop("traceName", None)))
+        metadata.set("base_time_ns", Kind.INT64, device.base_time_ns or None)
+        rest.pop("baseTimeNanoseconds", None)
+        if rest:
+            metadata.set("profile_metadata", Kind.STRING, msgspec.json.encode(rest).decode())
+    metadata.set("rank", Kind.INT64, groups.rank)
+    metadata.set("world_size", Kind.INT64, groups.world_size)
+    trace_groups = list(groups.groups.values())
+    if trace_groups:
+        metadata.set("process_groups", Kind.STRING, msgspec.json.encode(trace_groups).decode())
+    return metadata
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

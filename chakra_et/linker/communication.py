@@ -1,0 +1,368 @@
+"""Which activities communicate, and the facts of each: what, how many bytes, with whom.
+
+Facts come from the profiler's arguments, from the attributes of the host node, from its positional
+inputs, and last from names; they are merged field by field, best source first, and the sources are
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.communication_table import (
+    ANNOTATION,
+    DTYPE_BYTES,
+    HOST_BACKENDS,
+    KERNEL,
+    KERNEL_OPERATION,
+    NO_COMMUNICATION,
+    RECV,
+    SEND,
+    operation,
+)
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.process_groups import DEFAULT, GroupTable, parse_ranks
+from chakra_et.model import ProcessGroup
+
+RECORD: Final = "record_param_comms"
+_ANCESTORS: Final = 8
+"""How far up the callers of a launch the record of its collective is looked for."""
+
+
+@dataclass
+class Facts:
+    """What is known of one communication; None where a source does not tell."""
+
+    name: str | None = None
+    size_bytes: int | None = None
+    group: str | None = None
+    group_number: int | None = None
+    group_size: int | None = None
+    group_ranks: list[int] | None = None
+    """Global ranks; None also where the list was cut."""
+    peer: int | None = None
+    """The other side's global rank."""
+    peer_in_group: int | None = None
+    dtype: str | None = None
+    sources: list[str] = field(default_factory=list)
+
+    def merge(self, other: Facts | None) -> None:
+        """Fill what is missing from another, lesser source."""
+        if other is None:
+            return
+        filled = False
+        for item in fields(self):
+            if item.name != "sources" and getattr(self, item.name) is None:
+                value = getattr(other, item.name)
+                setattr(self, item.name, value)
+                filled = filled or value is not None
+        if filled:
+            self.sources += other.sources
+
+
+@dataclass
+class Communication:
+    """The facts of an activity, resolved: type of node and collective, bytes, group, peers."""
+
+    type: NodeType
+    collective: CollectiveType | None
+    facts: Facts
+    group: str | None
+
+
+def find_communication(
+    table: Activities,
+    host: HostTrace | None,
+    device: DeviceTrace | None,
+    groups: GroupTable,
+    warnings: list[str],
+) -> dict[int, Communication]:
+    """Facts by activity row.
+
+    One operation is one node: its kernel, where the profile has it; the backend's span, where
+    communication runs on the host; else the host trace's record of the collective.
+    """
+    seen = _Seen(table, host, device)
+    found: dict[int, Facts] = {}
+    covered: set[int] = set()
+    for row in seen.kernels():
+        record = seen.record_above(row)
+        covered.add(record)
+        facts = seen.kernel_facts(row)
+        facts.merge(seen.host_facts(record))
+        facts.merge(_kernel_name_facts(seen.name(row)))
+        found[row] = facts
+    for row in seen.host_spans():
+        found[row] = seen.span_facts(row)
+    for row in seen.records():
+        told = seen.host_facts(row)
+        if row not in covered and told is not None and told.name not in NO_COMMUNICATION:
+            found[row] = told
+    _learn_groups(found, groups)
+    resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
+    without = sum(table.role[row] != Role.WORK and seen.name(row) == RECORD for row in resolved)
+    if without and table.work.any():
+        warnings.append(
+            f"{without} collectives have no kernel in the profile; host records stand for them"
+        )
+    unknown = sum(c.type is NodeType.COMM_COLL and c.collective is None for c in resolved.values())
+    if unknown:
+        warnings.append(
+            f"{unknown} communication nodes have no type: neither file says which collective it is"
+        )
+    return resolved
+
+
+class _Seen:
+    """Both files, seen from the activity table."""
+
+    def __init__(
+        self, table: Activities, host: HostTrace | None, device: DeviceTrace | None
+    ) -> None:
+        self.table = table
+        self.host = host
+        self.device = device
+        self.host_names: list[str] = [] if host is None else host.names.in_order
+        self.device_names: list[str] = [] if device is None else device.names.in_order
+        self.texts = [] if host is None else host.texts.in_order
+        self.attributes: dict[int, dict[str, Any]] = {}
+        if host is not None:
+            for name, attribute in host.attributes.items():
+                for row, value in zip(attribute.rows, attribute.values, strict=True):
+                    self.attributes.setdefault(row, {})[name] = value
+
+    def name(self, row: int) -> str:
+        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        if host_row != NONE and self.host is not None:
+            return str(self.host_names[self.host.name[host_row]])
+        assert self.device is not None
+        return str(self.device_names[self.device.name[record]])
+
+    def _rows_named(self, chosen: Any, work: bool) -> list[int]:
+        """Activities, on a device or on the host, whose name is one of those chosen."""
+        rows: list[int] = []
+        side = self.table.work == work
+        own = self.table.host != NONE
+        if self.host is not None and not work:
+            mine = np.array([bool(chosen(name)) for name in self.host_names], np.bool_)
+            at = np.flatnonzero(own)
+            rows += at[mine[self.host.name[self.table.host[at]]]].tolist()
+        if self.device is not None:
+            theirs = np.array([bool(chosen(name)) for name in self.device_names], np.bool_)
+            at = np.flatnonzero(side & ~own)
+            rows += at[theirs[self.device.name[self.table.record[at]]]].tolist()
+        return rows
+
+    def kernels(self) -> list[int]:
+        """Device work that communicates."""
+        rows = set(self._rows_named(KERNEL.match, work=True))
+        if self.device is not None:
+            for row in np.flatnonzero(self.table.work).tolist():
+                if b'"Collective name"' in self.device.args[self.table.record[row]]:
+                    rows.add(row)
+        return sorted(rows)
+
+    def host_spans(self) -> list[int]:
+        """Spans of process groups that communicate on the host."""
+        return self._rows_named(lambda name: name.startswith(HOST_BACKENDS), work=False)
+
+    def records(self) -> list[int]:
+        """Records of collectives on the host."""
+        return self._rows_named(lambda name: name == RECORD, work=False)
+
+    def record_above(self, row: int) -> int:
+        """The record of the collective that launched this kernel, or `NONE`."""
+        launch = int(self.table.launch[row])
+        caller = int(self.table.caller[launch]) if launch != NONE else NONE
+        for _ in range(_ANCESTORS):
+            if caller == NONE or self.name(caller) == RECORD:
+                return caller
+            caller = int(self.table.caller[caller])
+        return NONE
+
+    def kernel_facts(self, row: int) -> Facts:
+        """What the profiler's arguments of a kernel say."""
+        assert self.device is not None
+        return _argument_facts(self.device.args[self.table.record[row]], "kernel args")
+
+    def host_facts(self, row: int) -> Facts | None:
+        """What the record of a collective says: its attributes, inputs, and profiled arguments."""
+        if row == NONE:
+            return None
+        facts = Facts()
+        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        if host_row != NONE:
+            facts.merge(_attribute_facts(self.attributes.get(host_row, {})))
+            facts.merge(self._positional_facts(host_row))
+        if record != NONE and self.device is not None:
+            facts.merge(_argument_facts(self.device.args[record], "operation args"))
+        return facts if facts.name is not None else None
+
+    def span_facts(self, row: int) -> Facts:
+        """What a host backend's span says: its name, and the bytes of its input tensors."""
+        match = ANNOTATION.match(self.name(row))
+        facts = Facts(name=match["name"] if match else None, sources=["annotation"])
+        host_row = int(self.table.host[row])
+        if host_row != NONE:
+            facts.size_bytes = tensor_bytes(self._inputs(host_row))
+            facts.sources.append("input tensors")
+        return facts
+
+    def _inputs(self, host_row: int) -> list[Any]:
+        assert self.host is not None
+        try:
+            values = msgspec.json.decode(self.texts[self.host.inputs[host_row]][0])
+        except msgspec.DecodeError:
+            return []
+        return values if isinstance(values, list) else []
+
+    def _positional_facts(self, host_row: int) -> Facts | None:
+        return positional_facts(self._inputs(host_row))
+
+
+def positional_facts(values: list[Any]) -> Facts | None:
+    """Facts in the inputs of `record_param_comms` of every era.
+
+    The collective's name is the first text at the top level; before it stand the tensors (if any),
+    the sequence number, the group and a rank, behind it the two split lists and the group's size.
+    """
+    at = next((i for i, value in enumerate(values) if isinstance(value, str)), None)
+    if at is None or at < 3:
+        return None
+    group, rank, rest = values[at - 2], values[at - 1], values[at + 3 :]
+    facts = Facts(name=values[at], sources=["positional inputs"])
+    facts.size_bytes = tensor_bytes(values[: at - 3])
+    if isinstance(group, list):
+        facts.group = str(group[0]) if group and group[0] != "" else None
+    elif isinstance(group, int) and group:
+        facts.group_number = group
+    numbers = [v for v in rest if isinstance(v, int) and not isinstance(v, bool)]
+    splits = [v for v in values[at + 1 : at + 3] if isinstance(v, list) and v]
+    if numbers:
+        facts.group_size = numbers[-1]
+    elif splits:
+        facts.group_size = len(splits[0])
+    if operation(values[at]) in (SEND, RECV) and isinstance(rank, int):
+        facts.peer_in_group = rank
+    return facts
+
+
+def tensor_bytes(value: Any) -> int:
+    """The bytes of all tensors in decoded input values, however they are nested."""
+    if not isinstance(value, list):
+        return 0
+    if len(value) == 6 and isinstance(value[5], str) and all(map(_is_int, value[:5])):
+        return int(value[3] * value[4])
+    return sum(map(tensor_bytes, value))
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _argument_facts(args: bytes, source: str) -> Facts:
+    if b'"Collective name"' not in args and b'"In msg nelems"' not in args:
+        return Facts()
+    try:
+        found = msgspec.json.decode(args)
+    except msgspec.DecodeError:
+        return Facts()
+    name = found.get("Collective name")
+    facts = Facts(
+        name=name,
+        size_bytes=_bytes(found.get("In msg nelems"), found.get("dtype")),
+        group=_text(found.get("Process Group Name")),
+        group_size=_whole(found.get("Group size")),
+        group_ranks=parse_ranks(found.get("Process Group Ranks")) or None,
+        dtype=_text(found.get("dtype")),
+        sources=[source],
+    )
+    kind = operation(name or "")
+    if kind is SEND or kind is RECV:
+        facts.peer = _whole(found.get("Dst Rank" if kind is SEND else "Src Rank"))
+    return facts
+
+
+def _attribute_facts(attributes: dict[str, Any]) -> Facts:
+    if "collective_name" not in attributes:
+        return Facts()
+    return Facts(
+        name=attributes["collective_name"],
+        size_bytes=_bytes(attributes.get("in_msg_nelems"), attributes.get("dtype")),
+        group=_text(attributes.get("pg_name")),
+        group_size=_whole(attributes.get("pg_size")),
+        dtype=_text(attributes.get("dtype")),
+        sources=["host attributes"],
+    )
+
+
+def _kernel_name_facts(name: str) -> Facts | None:
+    match = KERNEL_OPERATION.search(name.split("(")[0])
+    return Facts(name=match[0], sources=["kernel name"]) if match else None
+
+
+def _bytes(elements: Any, dtype: Any) -> int | None:
+    width = DTYPE_BYTES.get(dtype.lower()) if isinstance(dtype, str) else None
+    count = _whole(elements)
+    return None if width is None or count is None else count * width
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return value if _is_int(value) else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _learn_groups(found: dict[int, Facts], groups: GroupTable) -> None:
+    """Sizes of groups that have only a number, and groups that only single records name."""
+    for facts in found.values():
+        number, size = facts.group_number, facts.group_size
+        if number is not None and size is not None:
+            groups.sizes_by_number[number] = max(size, groups.sizes_by_number.get(number, 0))
+        if facts.group is not None and facts.group not in groups.groups:
+            groups.add(
+                ProcessGroup(
+                    name=facts.group,
+                    ranks=tuple(facts.group_ranks or ()),
+                    size=size or 0,
+                    source="arguments of its collectives",
+                )
+            )
+
+
+def _resolve(facts: Facts, groups: GroupTable) -> Communication:
+    kind = operation(facts.name) if facts.name else None
+    group = facts.group
+    if group is None and facts.group_number is not None:
+        group = groups.name_of_number(facts.group_number)
+    if group is None and len(groups.groups) == 1:
+        (group,) = groups.groups
+    if group is None and not groups.groups and groups.world_size:
+        group = DEFAULT
+    if facts.peer is None and facts.peer_in_group is not None:
+        facts.peer = groups.global_rank(group, facts.peer_in_group)
+    if isinstance(kind, NodeType):
+        return Communication(kind, None, facts, group)
+    return Communication(NodeType.COMM_COLL, kind, facts, group)
+
+
+def iterate_sources(found: dict[int, Communication]) -> Iterator[str]:
+    """Where the facts of each communication come from, as text."""
+    for communication in found.values():
+        yield ", ".join(dict.fromkeys(communication.facts.sources))

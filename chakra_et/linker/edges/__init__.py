@@ -1,0 +1,1 @@
+"""Who waits for whom: one module for each kind of edge."""

@@ -1,0 +1,94 @@
+"""Stream order: device work waits for what its stream did before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.model import EdgeKind
+
+Rows = npt.NDArray[np.int64]
+
+_REACH: Final = 64
+"""How many neighbours are looked at around an overlap."""
+
+
+@dataclass
+class StreamOrder:
+    """Device work by stream and start, and how many neighbours on a stream overlap in time."""
+
+    order: Rows
+    overlaps: int
+
+
+def stream_order(table: Activities) -> StreamOrder:
+    """The order of each stream: by start; where starts are equal, as launched, then as recorded."""
+    rows = np.flatnonzero(table.work)
+    launched = table.start_ns[table.launch[rows]]
+    launched[table.launch[rows] < 0] = np.iinfo(np.int64).min
+    keys = (table.record[rows], launched, table.end_ns[rows], table.start_ns[rows])
+    order = rows[np.lexsort((*keys, table.lane[rows]))]
+    overlap = _overlap(table, order)
+    return StreamOrder(order, int(np.count_nonzero(overlap)))
+
+
+def _overlap(table: Activities, order: Rows) -> npt.NDArray[np.bool_]:
+    """Whether each activity starts on its stream before its predecessor there has ended."""
+    lane = table.lane[order]
+    result = np.zeros(len(order), np.bool_)
+    if len(order):
+        result[1:] = (lane[1:] == lane[:-1]) & (
+            table.start_ns[order][1:] < table.end_ns[order][:-1]
+        )
+    return result
+
+
+def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
+    """Edges between neighbours on a stream.
+
+    Evidence: recorded times. Where work overlaps its predecessor (programmatic dependent launch,
+    or a clock that rounds), it waits for the last one that had ended instead, and whoever comes
+    after waits for both.
+    """
+    order = streams.order
+    lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
+    overlap = _overlap(table, order)
+    neighbours = np.flatnonzero((lane[1:] == lane[:-1]) & ~overlap[1:]) + 1
+    source, target = [order[neighbours - 1]], [order[neighbours]]
+    loose = np.flatnonzero(overlap)
+    if len(loose):
+        extra = _loose_edges(lane, start, end, overlap, loose)
+        source.append(order[extra[:, 0]])
+        target.append(order[extra[:, 1]])
+    return EdgeList.certain(EdgeKind.STREAM, np.concatenate(source), np.concatenate(target))
+
+
+def _loose_edges(
+    lane: Rows, start: Rows, end: Rows, overlap: npt.NDArray[np.bool_], loose: Rows
+) -> Rows:
+    """Pairs of places around overlaps: from the last ended one, and to the next that waits."""
+    pairs = []
+    for place in loose.tolist():
+        before = place - 1
+        nearest = place - _REACH
+        while (
+            before > nearest
+            and before >= 0
+            and lane[before] == lane[place]
+            and end[before] > start[place]
+        ):
+            before -= 1
+        if before >= 0 and lane[before] == lane[place] and end[before] <= start[place]:
+            pairs.append((before, place))
+        after = place + 1
+        while after < min(len(lane), place + _REACH) and overlap[after]:
+            after += 1
+        skipped = place - 1
+        if after < len(lane) and lane[after] == lane[place] and end[skipped] <= start[after]:
+            pairs.append((skipped, after))
+    return np.array(pairs, np.int64).reshape(-1, 2)

@@ -1,0 +1,158 @@
+"""Host time: which part of a thread's timeline each of its activities stands for.
+
+Consumers know one interval for each node and edges from the end of one to the start of another.
+So an activity's own time runs from its start to the next start on its thread: the chain of a
+thread then covers all of its timeline and replays every start. Where the thread waited for another
+one, the time of waiting belongs to nobody; an edge stands for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.nesting import NONE
+
+Rows = npt.NDArray[np.int64]
+
+WAIT_NS: Final = 100_000
+"""A gap on a thread shorter than this is its own overhead, not waiting."""
+
+
+@dataclass
+class HostTime:
+    """What the timeline of each host thread is made of.
+
+    `end_ns[a]` is the end of activity a's own time. `waiting` lists the activities that start
+    after their thread waited for another thread (or that begin a thread), `waited_for[k]` the
+    activity whose own time ends last before `waiting[k]` starts on the thread that was waited for.
+    `source_told[k]` tells whether a sequence number named that thread, or only the times did.
+    """
+
+    end_ns: Rows
+    waiting: Rows
+    waited_for: Rows
+    source_told: npt.NDArray[np.bool_]
+
+
+def host_time(table: Activities, forward_lane: Rows) -> HostTime:
+    """Cut each thread's timeline at starts, and at waits for other threads.
+
+    `forward_lane[a]` is the lane on which the forward operation of a backward activity a ran, or
+    `NONE`.
+    """
+    order = table.host_order
+    end_ns = table.end_ns.copy()
+    if len(order) == 0:
+        none = np.zeros(0, np.int64)
+        return HostTime(end_ns, none, none, none.astype(np.bool_))
+    lane, start = table.lane[order], table.start_ns[order]
+    last = np.append(lane[1:] != lane[:-1], True)
+    first = np.append(True, last[:-1])
+    following = np.where(last, 0, np.append(start[1:], 0))
+    busy_until = _busy_until(order, table, following, last)
+    idle_from = np.maximum(start, busy_until)
+    end_ns[order] = np.where(last, busy_until, following)
+
+    waits, blockers, told = _waits(table, order, first, last, following, idle_from, forward_lane)
+    # Where a thread waited, the activity before ends when the thread became idle.
+    before = waits[~first[waits]] - 1
+    end_ns[order[before]] = idle_from[before]
+    waited_for = _last_ended(table, order, end_ns, blockers, start[waits])
+    found = waited_for != NONE
+    may_grow = np.append(before, np.flatnonzero(last))
+    limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
+    _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
+    return HostTime(end_ns, order[waits[found]], waited_for[found], told[found])
+
+
+def _busy_until(
+    order: Rows, table: Activities, following: Rows, last: npt.NDArray[np.bool_]
+) -> Rows:
+    """For each activity, when something last ended on its thread before the next start there.
+
+    For the last activity of a thread: when the thread's last operation ended.
+    """
+    lane, end = table.lane[order], table.end_ns[order]
+    sorted_by_end = np.lexsort((end, lane))
+    lanes_by_end, ends = lane[sorted_by_end], end[sorted_by_end]
+    limit = np.where(last, np.iinfo(np.int64).max, following)
+    # Positions of (lane, limit) among (lane, end): lanes are contiguous in both.
+    starts = np.searchsorted(lanes_by_end, lane, "left")
+    position = _search_in_lanes(lanes_by_end, ends, lane, limit)
+    return np.where(position > starts, ends[np.maximum(position - 1, 0)], UNTIMED)
+
+
+def _search_in_lanes(lanes: Rows, values: Rows, lane: Rows, wanted: Rows) -> Rows:
+    """How many of the sorted (lane, value) pairs do not exceed each wanted pair."""
+    both = np.concatenate((values, wanted))
+    _, rank = np.unique(both, return_inverse=True)
+    width = int(rank.max()) + 1 if len(rank) else 1
+    keys = lanes * width + rank[: len(values)]
+    return np.searchsorted(keys, lane * width + rank[len(values) :], "right")
+
+
+def _waits(
+    table: Activities,
+    order: Rows,
+    first: npt.NDArray[np.bool_],
+    last: npt.NDArray[np.bool_],
+    following: Rows,
+    idle_from: Rows,
+    forward_lane: Rows,
+) -> tuple[Rows, Rows, npt.NDArray[np.bool_]]:
+    """Places in `order` that begin after a wait, the lane waited for, and whether ids tell it."""
+    lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
+    gap_before = np.zeros(len(order), np.int64)
+    idle_since = np.full(len(order), UNTIMED, np.int64)
+    inner = np.flatnonzero(~last)
+    gap_before[inner + 1] = following[inner] - idle_from[inner]
+    idle_since[inner + 1] = idle_from[inner]
+    candidates = np.flatnonzero(first | (gap_before >= WAIT_NS))
+    lanes = np.unique(lane)
+    if len(lanes) < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    best_end = np.full(len(candidates), UNTIMED, np.int64)
+    blocker = np.full(len(candidates), NONE, np.int64)
+    for other in lanes.tolist():
+        ends = np.sort(end[lane == other])
+        position = np.searchsorted(ends, start[candidates], "right")
+        latest = np.where(position > 0, ends[np.maximum(position - 1, 0)], UNTIMED)
+        better = (lane[candidates] != other) & (latest > best_end)
+        best_end[better], blocker[better] = latest[better], other
+    # A thread that waits goes on soon after what it waited for has ended.
+    since = idle_since[candidates]
+    ended_inside = (best_end > since) & (
+        2 * (start[candidates] - best_end) <= gap_before[candidates]
+    )
+    forward = forward_lane[order[candidates]]
+    told = (forward != NONE) & (forward != lane[candidates])
+    blocker = np.where(told, forward, blocker)
+    begins = first[candidates]
+    use = (told | begins | ended_inside) & (blocker != NONE)
+    return candidates[use], blocker[use], told[use]
+
+
+def _last_ended(table: Activities, order: Rows, end_ns: Rows, lanes: Rows, when: Rows) -> Rows:
+    """On each of the given lanes, the activity whose own time ended last by the given time."""
+    lane, own_end = table.lane[order], end_ns[order]
+    position = _search_in_lanes(lane, own_end, lanes, when)
+    first_of_lane = np.searchsorted(lane, lanes, "left")
+    return np.where(position > first_of_lane, order[np.maximum(position - 1, 0)], NONE)
+
+
+def _reach(end_ns: Rows, idle: Rows, limit: Rows, sources: Rows, when: Rows) -> None:
+    """Let an activity after which its thread was idle last until the first one that waited for it.
+
+    Waking up takes time, and only nodes can take time. `limit` is when the thread went on itself.
+    """
+    never = np.iinfo(np.int64).max
+    until = np.full(len(end_ns), never, np.int64)
+    np.minimum.at(until, sources, when)
+    awaited = until[idle] != never
+    idle, until_idle = idle[awaited], np.minimum(until[idle], limit)[awaited]
+    end_ns[idle] = np.maximum(end_ns[idle], until_idle)

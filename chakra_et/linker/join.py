@@ -1,0 +1,226 @@
+"""Joining host nodes with the profiler's records of the same operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.errors import LinkError
+from chakra_et.linker.alignment import align
+from chakra_et.linker.nesting import NONE, ties
+
+Rows = npt.NDArray[np.int64]
+
+ROOT_NAMES: Final = ("[pytorch|profiler|execution_trace|", "[pytorch|profiler|execution_graph|")
+_AGREE: Final = 0.9
+"""Share of joined operations whose names must agree for ids to be believed."""
+_ALIGNED: Final = 0.5
+"""Share of host operations that must find their record for an alignment to be believed."""
+
+
+@dataclass
+class HostJoin:
+    """`record[i]` is the profile's row for host node i, or `NONE`; `by` says how it was found."""
+
+    record: Rows
+    by: str
+    matched: int
+    of: int
+    warnings: list[str] = field(default_factory=list)
+
+
+def is_root(host: HostTrace) -> npt.NDArray[np.bool_]:
+    """Which host nodes stand for the process or a thread, not for an operation."""
+    roots = np.array([name.startswith(ROOT_NAMES) for name in host.names], np.bool_)
+    return roots[host.name] if len(host) else np.zeros(0, np.bool_)
+
+
+def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:
+    """Find the profiler's record of each host node: by ids where both files have them.
+
+    Ids are believed if the names behind them agree; record-function ids come first, then External
+    ids. Without ids, the operations of each thread are aligned in order, with gaps.
+    Raises LinkError when the files do not belong together.
+    """
+    ops = device.rows(Role.OP)
+    host_name, record_name = _common_names(host, device)
+    join = _by_record_function(host, device, ops, host_name, record_name)
+    if join is None:
+        join = _by_external_id(host, device, ops, host_name, record_name)
+    if join is None:
+        join = _by_order(host, device, ops, host_name, record_name)
+    _compare_processes(host, device, ops, join)
+    return join
+
+
+def _common_names(host: HostTrace, device: DeviceTrace) -> tuple[Rows, Rows]:
+    """Names of host nodes and of records as codes of one pool."""
+    place = {_as_profiled(name): code for code, name in enumerate(host.names)}
+    translate = np.array(
+        [place.get(_as_profiled(name), -1 - code) for code, name in enumerate(device.names)],
+        np.int64,
+    )
+    own = np.array([place[_as_profiled(name)] for name in host.names], np.int64)
+    return (
+        own[host.name] if len(host) else np.zeros(0, np.int64),
+        translate[device.name] if len(device) else np.zeros(0, np.int64),
+    )
+
+
+def _as_profiled(name: str) -> str:
+    """A name as the profiler may have rewritten it: no line ends, slashes for backslashes."""
+    return name.replace("\\", "/").replace("\n", "").replace("\r", "")
+
+
+def _lookup(keys: Rows, values: Rows, wanted: Rows) -> Rows:
+    """For each wanted number the value of the first equal key, or `NONE`."""
+    if len(keys) == 0:
+        return np.full(len(wanted), NONE, np.int64)
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[place] == wanted, values[order[place]], NONE)
+
+
+def _agreeing(
+    record: Rows, host_name: Rows, record_name: Rows, device: DeviceTrace
+) -> npt.NDArray[np.bool_]:
+    """Which joined host nodes have the name that their record has."""
+    hidden = np.array([name == "unknown" for name in device.names], np.bool_)
+    joined = record != NONE
+    same = np.zeros(len(record), np.bool_)
+    rows = record[joined]
+    # The profiler replaces a whole name by "unknown" if a character of it is not printable.
+    same[joined] = (host_name[joined] == record_name[rows]) | hidden[device.name[rows]]
+    return same
+
+
+def _by_record_function(
+    host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
+) -> HostJoin | None:
+    ids = device.rf_id[ops]
+    # Every id is 0 when no observer of the host trace was active while the profile was taken.
+    if len(np.unique(ids[ids > 0])) < 1:
+        return None
+    known = ops[ids > 0]
+    record = _lookup(device.rf_id[known], known, host.rf_id)
+    record[host.rf_id <= 0] = NONE
+    overlap = int(np.count_nonzero(record != NONE))
+    agree = _agreeing(record, host_name, record_name, device)
+    matched = int(np.count_nonzero(agree))
+    if overlap == 0 or matched < _AGREE * overlap:
+        raise LinkError(
+            f"host and device trace do not belong together: {overlap} record-function ids occur in "
+            f"both, but the names behind {overlap - matched} of them differ"
+            if overlap
+            else "host and device trace do not belong together: both have record-function ids, "
+            "but no id occurs in both",
+            path=device.path,
+            place=_example(host, device, record, agree),
+            remedy=f"Give the profile of the same run, rank and window as {host.path}.",
+        )
+    warnings = []
+    if matched < overlap:
+        warnings.append(
+            f"{overlap - matched} of {overlap} record-function ids lead to another name; "
+            "these were not joined"
+        )
+        record[~agree] = NONE
+    expected = np.count_nonzero(np.isin(host.rf_id, device.rf_id[known]) & (host.rf_id > 0))
+    return HostJoin(record, "record-function id", matched, int(expected), warnings)
+
+
+def _example(
+    host: HostTrace, device: DeviceTrace, record: Rows, agree: npt.NDArray[np.bool_]
+) -> str | None:
+    differing = np.flatnonzero((record != NONE) & ~agree)
+    if len(differing) == 0:
+        return None
+    row = int(differing[0])
+    mine, theirs = host.names.in_order, device.names.in_order
+    return (
+        f"record-function id {host.rf_id[row]} is {mine[host.name[row]]!r} in the host trace and "
+        f"{theirs[device.name[record[row]]]!r} in the profile"
+    )
+
+
+def _by_external_id(
+    host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
+) -> HostJoin | None:
+    """In some files the External id of an operation is its record-function id; most are not so."""
+    record = _lookup(device.external_id[ops], ops, host.rf_id)
+    record[host.rf_id <= 0] = NONE
+    wanted = int(np.count_nonzero(host.rf_id > 0))
+    agree = _agreeing(record, host_name, record_name, device)
+    matched = int(np.count_nonzero(agree))
+    if matched == 0 or matched < _AGREE * wanted or matched < _AGREE * len(ops):
+        return None
+    record[~agree] = NONE
+    return HostJoin(record, "External id", matched, wanted)
+
+
+def _by_order(
+    host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
+) -> HostJoin:
+    """Align each host thread with the profiled thread that resembles it most."""
+    candidates = np.flatnonzero(~is_root(host))
+    record = np.full(len(host), NONE, np.int64)
+    host_threads = [
+        rows[np.argsort(host.id[rows], kind="stable")]
+        for thread in np.unique(host.thread[candidates])
+        for rows in [candidates[host.thread[candidates] == thread]]
+    ]
+    lanes = np.unique(np.stack((device.pid[ops], device.tid[ops])), axis=1).T
+    device_threads = []
+    for pid, tid in lanes.tolist():
+        rows = ops[(device.pid[ops] == pid) & (device.tid[ops] == tid)]
+        device_threads.append(rows[np.lexsort((ties(device, rows), device.start_ns[rows]))])
+    for mine, theirs in _pair_threads(host_threads, device_threads, host_name, record_name):
+        left, right = align(host_name[mine], record_name[theirs])
+        record[mine[left]] = theirs[right]
+    matched = int(np.count_nonzero(record != NONE))
+    if len(candidates) and len(ops) and matched < _ALIGNED * min(len(candidates), len(ops)):
+        raise LinkError(
+            f"host and device trace do not belong together: the files share no ids, and only "
+            f"{matched} of {len(candidates)} host operations occur in the same order in the "
+            "profile",
+            path=device.path,
+            remedy=f"Give the profile of the same run, rank and window as {host.path}.",
+        )
+    return HostJoin(record, "order within each thread", matched, len(candidates))
+
+
+def _pair_threads(
+    host_threads: list[Rows], device_threads: list[Rows], host_name: Rows, record_name: Rows
+) -> list[tuple[Rows, Rows]]:
+    """Pair threads, those that share most names first."""
+    shared = []
+    for i, mine in enumerate(host_threads):
+        names, counts = np.unique(host_name[mine], return_counts=True)
+        for j, theirs in enumerate(device_threads):
+            others, other_counts = np.unique(record_name[theirs], return_counts=True)
+            _, a, b = np.intersect1d(names, others, return_indices=True)
+            shared.append((int(np.minimum(counts[a], other_counts[b]).sum()), i, j))
+    shared.sort(key=lambda item: (-item[0], item[1], item[2]))
+    pairs = []
+    free, other_free = set(range(len(host_threads))), set(range(len(device_threads)))
+    for count, i, j in shared:
+        if count and i in free and j in other_free:
+            pairs.append((host_threads[i], device_threads[j]))
+            free.remove(i)
+            other_free.remove(j)
+    return pairs
+
+
+def _compare_processes(host: HostTrace, device: DeviceTrace, ops: Rows, join: HostJoin) -> None:
+    pids = np.unique(device.pid[ops]).tolist()
+    if host.pid is not None and pids and host.pid not in pids:
+        join.warnings.append(
+            f"process ids differ (host trace {host.pid}, profile {', '.join(map(str, pids))}), "
+            "but the operations agree: the files may be of two runs of one script"
+        )

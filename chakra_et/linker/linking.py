@@ -1,0 +1,141 @@
+"""From host trace and profile to one trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.activities import Activities, collect
+from chakra_et.linker.assemble import assemble
+from chakra_et.linker.communication import find_communication
+from chakra_et.linker.edges.call import call_edges
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.launch import launch_edges
+from chakra_et.linker.edges.program import program_edges, program_edges_without_times
+from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
+from chakra_et.linker.edges.thread import thread_edges
+from chakra_et.linker.host_time import HostTime, host_time
+from chakra_et.linker.join import is_root, join_host
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
+from chakra_et.linker.process_groups import find_groups
+from chakra_et.linker.report import Report, make_report
+from chakra_et.model import Trace
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass
+class Linked:
+    """A trace, and the report of how it came to be."""
+
+    trace: Trace
+    report: Report
+
+
+def link(host: HostTrace | None, device: DeviceTrace | None, rank: int | None = None) -> Linked:
+    """Link a host trace and a profile of the same run; either may be missing.
+
+    `rank` is told by the profile if not given. Raises LinkError when the two do not belong
+    together.
+    """
+    join = join_host(host, device) if host is not None and device is not None else None
+    table = collect(host, device, None if join is None else join.record)
+    warnings = [*(host.warnings if host else []), *(device.warnings if device else [])]
+    warnings += join.warnings if join is not None else []
+    groups = find_groups(host, device, rank)
+    communication = find_communication(table, host, device, groups, warnings)
+    streams = stream_order(table)
+    time = host_time(table, _forward_lanes(table, device))
+    edges = _edges(table, host, device, streams, time)
+    order, edges = _forward_order(table, host, streams, edges, warnings)
+    if streams.overlaps:
+        warnings.append(
+            f"{streams.overlaps} device activities start before their predecessor on the stream "
+            "has ended; they wait for the last one that had"
+        )
+    trace = assemble(table, host, device, order, edges, time, communication, groups)
+    report = make_report(table, host, device, join, trace, communication, groups)
+    report.warnings += [*warnings, *groups.warnings]
+    return Linked(trace, report)
+
+
+def _edges(
+    table: Activities,
+    host: HostTrace | None,
+    device: DeviceTrace | None,
+    streams: StreamOrder,
+    time: HostTime,
+) -> list[EdgeList]:
+    edges = [call_edges(table)]
+    if device is None and host is not None:
+        operations = np.flatnonzero(~is_root(host))
+        plain = program_edges_without_times(
+            host.thread[operations], host.id[operations].astype(np.int64)
+        )
+        plain.source, plain.target = operations[plain.source], operations[plain.target]
+        return [*edges, plain]
+    return [
+        *edges,
+        program_edges(table),
+        thread_edges(time),
+        launch_edges(table),
+        stream_edges(table, streams),
+    ]
+
+
+def _forward_lanes(table: Activities, device: DeviceTrace | None) -> Rows:
+    """For operations of the backward pass, the thread on which their forward operation ran."""
+    lanes = np.full(len(table), NONE, np.int64)
+    if device is None:
+        return lanes
+    ops = np.flatnonzero((table.role == Role.OP) & (table.record != NONE))
+    records = table.record[ops]
+    sequence, backward = device.sequence[records], device.fwd_thread[records] > 0
+    forward = (sequence >= 0) & ~backward
+    order = np.argsort(sequence[forward], kind="stable")
+    known, rows = sequence[forward][order], ops[forward][order]
+    if len(known):
+        wanted = sequence[backward]
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        found = known[place] == wanted
+        lanes[ops[backward][found]] = table.lane[rows[place[found]]]
+    return lanes
+
+
+def _forward_order(
+    table: Activities,
+    host: HostTrace | None,
+    streams: StreamOrder,
+    edges: list[EdgeList],
+    warnings: list[str],
+) -> tuple[Rows, list[EdgeList]]:
+    """An order of all nodes in which edges lead forward; others are left out and counted."""
+    begun = np.zeros(len(table), np.int64)
+    if host is not None:
+        begun[: len(host)] = host.id.astype(np.int64)
+    order = issue_order(table, streams, begun)
+    if contradicting(order, edges) == 0:
+        return order, edges
+    order, _ = sorted_by_edges(order, edges)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    kept = []
+    for found in edges:
+        forward = place[found.source] < place[found.target]
+        lost = int(np.count_nonzero(~forward))
+        if lost:
+            warnings.append(
+                f"{lost} {found.kind.label} edges contradict the recorded times or each other and "
+                "were left out"
+            )
+        kept.append(
+            EdgeList(
+                found.kind, found.source[forward], found.target[forward], found.inferred[forward]
+            )
+        )
+    return order, kept

@@ -1,0 +1,94 @@
+"""An order in which every edge leads forward."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.stream import StreamOrder
+from chakra_et.linker.nesting import NONE
+
+Rows = npt.NDArray[np.int64]
+
+
+def issue_order(table: Activities, streams: StreamOrder, begun: Rows) -> Rows:
+    """All activities as they began: device work not before its launch nor its predecessor.
+
+    `begun[a]` breaks ties of host activities (the number the framework gave them as they started).
+    Activities without a time follow their caller.
+    """
+    key = _times_of_callers(table)
+    work = streams.order
+    key[work] = np.maximum(key[work], _launch_times(table, work))
+    lane = table.lane[work]
+    begins = np.flatnonzero(np.append(True, lane[1:] != lane[:-1])) if len(work) else work
+    for start, end in zip(begins, np.append(begins[1:], len(work))):  # noqa: B905 - neighbours
+        part = work[start:end]
+        key[part] = np.maximum.accumulate(key[part])
+    place = np.zeros(len(table), np.int64)
+    place[table.host_order] = np.arange(len(table.host_order))
+    place[work] = np.arange(len(work))
+    untimed: npt.NDArray[np.bool_] = (table.lane == NONE) & ~table.work
+    order: Rows = np.lexsort((begun, place, ~untimed, table.work, key))
+    return order
+
+
+def _launch_times(table: Activities, work: Rows) -> Rows:
+    launch = table.launch[work]
+    return np.where(launch != NONE, table.start_ns[launch], UNTIMED)
+
+
+def _times_of_callers(table: Activities) -> Rows:
+    """Start times; of an activity without one, that of the nearest caller that has one."""
+    key: Rows = table.start_ns.copy()
+    caller = table.caller
+    waiting = np.flatnonzero((key == UNTIMED) & (caller != NONE))
+    for _ in range(64):
+        known = key[caller[waiting]] != UNTIMED
+        if not known.any():
+            break
+        key[waiting[known]] = key[caller[waiting[known]]]
+        waiting = waiting[~known]
+    return key
+
+
+def contradicting(order: Rows, edges: list[EdgeList]) -> int:
+    """How many edges lead backward in an order."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return sum(int(np.count_nonzero(place[e.source] >= place[e.target])) for e in edges)
+
+
+def sorted_by_edges(order: Rows, edges: list[EdgeList]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    """The order nearest to the given one in which edges lead forward, and what lies on no cycle.
+
+    Activities on a cycle, or behind one, come last, in the given order.
+    """
+    count = len(order)
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    source = place[np.concatenate([e.source for e in edges])]
+    target = place[np.concatenate([e.target for e in edges])]
+    waits = np.bincount(target, minlength=count).tolist()
+    by_source = np.argsort(source, kind="stable")
+    offsets = np.searchsorted(source[by_source], np.arange(count + 1)).tolist()
+    targets = target[by_source].tolist()
+    ready = [p for p in range(count) if waits[p] == 0]
+    result = []
+    while ready:
+        p = heappop(ready)
+        result.append(p)
+        for q in targets[offsets[p] : offsets[p + 1]]:
+            waits[q] -= 1
+            if waits[q] == 0:
+                heappush(ready, q)
+    free = np.zeros(count, np.bool_)
+    free[result] = True
+    stuck = np.flatnonzero(~free)
+    sound = np.zeros(count, np.bool_)
+    sound[order[free]] = True
+    return order[np.concatenate((np.array(result, np.int64), stuck))], sound

@@ -1,0 +1,159 @@
+"""The process groups of a run, from all that either file says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from chakra_et.converters.kineto import DeviceTrace
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.model import ProcessGroup
+
+_NODE_NAME: Final = "## process_group:init ##"
+DEFAULT: Final = "0"
+"""The name that PyTorch gives to the group of all ranks."""
+
+
+@dataclass
+class GroupTable:
+    """Groups by name, and names by the numbers that older traces have in place of names."""
+
+    rank: int | None
+    world_size: int | None
+    groups: dict[str, ProcessGroup] = field(default_factory=dict)
+    names_by_number: dict[int, str] = field(default_factory=dict)
+    sizes_by_number: dict[int, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, group: ProcessGroup) -> None:
+        """Take in a group; of two accounts the one that lists the members wins."""
+        known = self.groups.get(group.name)
+        if known is None or (group.ranks and not known.ranks):
+            self.groups[group.name] = group
+        elif group.ranks and known.ranks != group.ranks:
+            self.warnings.append(
+                f"process group {group.name!r} has members {list(known.ranks)} by {known.source} "
+                f"and {list(group.ranks)} by {group.source}; the former were kept"
+            )
+
+    def name_of_number(self, number: int) -> str:
+        """The name of a group that an older trace calls by a number.
+
+        A number that no record explains and whose group has the size of the world stands for
+        the default group.
+        """
+        name = self.names_by_number.get(number)
+        if name is not None:
+            return name
+        size, world = self.sizes_by_number.get(number), self.world_size
+        whole = world is not None and size == world
+        name = self.names_by_number[number] = DEFAULT if whole else str(number)
+        self.groups.setdefault(
+            name,
+            ProcessGroup(
+                name=name,
+                ranks=tuple(range(world)) if whole and world is not None else (),
+                size=size or 0,
+                source="size of the group" if whole else "number in the host trace",
+                inferred=True,
+            ),
+        )
+        return name
+
+    def global_rank(self, name: str | None, position: int) -> int | None:
+        """The global rank of a group's member; None if the members are not known."""
+        group = self.groups.get(name) if name is not None else None
+        if group is None or not 0 <= position < len(group.ranks):
+            return None
+        return group.ranks[position]
+
+
+def find_groups(host: HostTrace | None, device: DeviceTrace | None, rank: int | None) -> GroupTable:
+    """What the profile's `distributedInfo` and the host trace's group nodes say."""
+    info = {} if device is None else device.metadata.get("distributedInfo")
+    info = info if isinstance(info, dict) else {}
+    table = GroupTable(
+        rank=_integer(info.get("rank")) if rank is None else rank,
+        world_size=_integer(info.get("world_size")),
+    )
+    configs = info.get("pg_config")
+    for entry in configs if isinstance(configs, list) else []:
+        _add_entry(table, entry, "the profile's distributedInfo")
+    if host is not None:
+        for text in _group_nodes(host):
+            for entry in text:
+                _add_entry(table, entry, "the host trace's process-group node")
+    default = table.groups.get(DEFAULT)
+    if table.world_size is None and default is not None and default.size:
+        table.world_size = default.size
+    return table
+
+
+def _group_nodes(host: HostTrace) -> Iterable[list[Any]]:
+    code = host.names.get(_NODE_NAME)
+    if code is None:
+        return
+    texts = host.texts.in_order
+    for row in np.flatnonzero(host.name == code).tolist():
+        try:
+            values = msgspec.json.decode(texts[host.inputs[row]][0])
+            entries = msgspec.json.decode(values[0])
+        except (msgspec.DecodeError, IndexError, TypeError, ValueError):
+            continue
+        if isinstance(entries, list):
+            yield entries
+
+
+def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
+    if not isinstance(entry, dict) or "pg_name" not in entry:
+        return
+    name = str(entry["pg_name"])
+    size = _integer(entry.get("group_size", entry.get("pg_size"))) or 0
+    ranks = parse_ranks(entry.get("ranks"))
+    if not ranks and size:
+        # PyTorch writes an empty list for a group of all ranks.
+        ranks = list(range(size))
+    table.add(
+        ProcessGroup(
+            name=name,
+            ranks=tuple(ranks),
+            size=size or len(ranks),
+            description=str(entry.get("pg_desc", entry.get("uid", ""))),
+            source=source,
+        )
+    )
+    number = _integer(entry.get("backend_id"))
+    if number is not None:
+        table.names_by_number[number] = name
+
+
+def parse_ranks(value: Any) -> list[int]:
+    """A list of ranks, as a list or as its text; dictionaries map ranks to places."""
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return []
+    if isinstance(value, dict):
+        value = list(value)
+    if not isinstance(value, list):
+        return []
+    ranks = [_integer(item) for item in value]
+    return [rank for rank in ranks if rank is not None] if None not in ranks else []
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return None

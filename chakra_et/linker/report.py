@@ -1,0 +1,261 @@
+"""The report of a conversion: an account of what became of every input record.
+
+`docs/report.md` explains each key; keys are stable, new ones may come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.kineto.categories import DEVICE_CATEGORIES, LEFT_OUT, LEFT_OUT_PHASES
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.communication import Communication
+from chakra_et.linker.join import HostJoin
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.process_groups import GroupTable
+from chakra_et.model import ProcessGroup, Trace
+from chakra_et.model.nodes import type_label
+from chakra_et.version import PRODUCER
+
+WAIT_RECORD: Final = "record of a wait: evidence, not work"
+UNKNOWN: Final = "category not known to this version"
+
+
+@dataclass
+class Tally:
+    """What became of the records of one category; kept, merged and left out add up to total."""
+
+    total: int = 0
+    kept: int = 0
+    merged: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The tally as it stands in a report."""
+        reasons = [{"reason": r, "count": c} for r, c in sorted(self.left_out.items())]
+        return {
+            "total": self.total,
+            "kept": self.kept,
+            "merged": self.merged,
+            "left_out": reasons,
+        }
+
+    def __iadd__(self, other: Tally) -> Tally:
+        self.total += other.total
+        self.kept += other.kept
+        self.merged += other.merged
+        self.left_out += other.left_out
+        return self
+
+
+@dataclass
+class JoinTally:
+    """How records of one kind found their counterparts."""
+
+    what: str
+    by: str
+    matched: int
+    of: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The join as it stands in a report."""
+        return {"what": self.what, "by": self.by, "matched": self.matched, "of": self.of}
+
+
+@dataclass
+class Report:
+    """What one conversion read, joined, made and left out."""
+
+    host: dict[str, Any] | None
+    device: dict[str, Any] | None
+    rank: int | None
+    world_size: int | None
+    host_nodes: Tally
+    records: dict[str, Tally]
+    joins: list[JoinTally]
+    edges: dict[str, tuple[int, int]]
+    nodes: dict[str, int]
+    communication: list[dict[str, Any]]
+    groups: list[ProcessGroup]
+    output: dict[str, Any] | None = None
+    repairs: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def device_events(self) -> Tally:
+        """Kernels, copies, memsets: the records of work on a device."""
+        tally = Tally()
+        for category, records in self.records.items():
+            if category in DEVICE_CATEGORIES:
+                tally += records
+        return tally
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain data, ready for JSON."""
+        return {
+            "producer": PRODUCER,
+            "inputs": {"host": self.host, "device": self.device},
+            "output": self.output,
+            "rank": self.rank,
+            "world_size": self.world_size,
+            "host_nodes": self.host_nodes.as_dict(),
+            "device_events": self.device_events.as_dict(),
+            "records": {name: tally.as_dict() for name, tally in self.records.items()},
+            "joins": [join.as_dict() for join in self.joins],
+            "nodes": self.nodes,
+            "edges": {
+                kind: {"count": count, "inferred": inferred}
+                for kind, (count, inferred) in self.edges.items()
+            },
+            "communication": self.communication,
+            "groups": [
+                {
+                    "pg_name": group.name,
+                    "pg_desc": group.description,
+                    "ranks": list(group.ranks),
+                    "size": group.size,
+                    "source": group.source,
+                    "inferred": group.inferred,
+                }
+                for group in self.groups
+            ],
+            "repairs": self.repairs,
+            "warnings": self.warnings,
+        }
+
+
+def make_report(
+    table: Activities,
+    host: HostTrace | None,
+    device: DeviceTrace | None,
+    join: HostJoin | None,
+    trace: Trace,
+    communication: dict[int, Communication],
+    groups: GroupTable,
+) -> Report:
+    """Count what became of every record of both inputs."""
+    on_host = int(np.count_nonzero(table.host != NONE))
+    types, counts = np.unique(trace.nodes.type, return_counts=True)
+    return Report(
+        host=_host_input(host),
+        device=_device_input(device),
+        rank=groups.rank,
+        world_size=groups.world_size,
+        host_nodes=Tally(0 if host is None else len(host), on_host),
+        records={} if device is None else _records(table, device),
+        joins=_joins(table, device, join),
+        edges={kind.label: counted for kind, counted in trace.edges.counts().items()},
+        nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
+        communication=_communication(communication),
+        groups=list(groups.groups.values()),
+    )
+
+
+def _host_input(host: HostTrace | None) -> dict[str, Any] | None:
+    if host is None:
+        return None
+    return {"path": str(host.path), "schema": host.schema, "pid": host.pid}
+
+
+def _device_input(device: DeviceTrace | None) -> dict[str, Any] | None:
+    if device is None:
+        return None
+    return {"path": str(device.path), "trace_name": device.metadata.get("traceName")}
+
+
+def _records(table: Activities, device: DeviceTrace) -> dict[str, Tally]:
+    """Every record of the profile by category; records without one count by their phase."""
+    tallies: dict[str, Tally] = {}
+    for (category, phase), count in sorted(device.counts.items()):
+        tally = tallies.setdefault(category or f"(phase {phase})", Tally())
+        tally.total += count
+        if phase != "X":
+            reason = LEFT_OUT_PHASES.get(phase, f"phase {phase}")
+            tally.left_out[LEFT_OUT.get(category, reason)] += count
+    taken = table.record[table.record != NONE]
+    merged = np.zeros(len(device), np.bool_)
+    merged[table.record[(table.record != NONE) & (table.host != NONE)]] = True
+    kept = np.zeros(len(device), np.bool_)
+    kept[taken] = True
+    kept &= ~merged
+    waits = device.role == Role.SYNC
+    for code, category in enumerate(device.categories.in_order):
+        rows = device.category == code
+        tally = tallies[category]
+        tally.kept += _count(rows & kept)
+        tally.merged += _count(rows & merged)
+        if _count(rows & waits):
+            tally.left_out[WAIT_RECORD] += _count(rows & waits)
+    for category, tally in tallies.items():
+        rest = tally.total - tally.kept - tally.merged - tally.left_out.total()
+        if rest:
+            tally.left_out[LEFT_OUT.get(category, UNKNOWN)] += rest
+    return tallies
+
+
+def _count(mask: npt.NDArray[np.bool_]) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None) -> list[JoinTally]:
+    joins = []
+    if join is not None:
+        joins.append(
+            JoinTally("host operations to profiled operations", join.by, join.matched, join.of)
+        )
+    if device is None:
+        return joins
+    work = np.flatnonzero(table.work)
+    launched = work[table.launch[work] != NONE]
+    called = table.caller[table.launch[launched]] != NONE
+    calls = np.flatnonzero(table.role == Role.CALL)
+    joins.append(
+        JoinTally("device events to launching calls", "correlation id", len(launched), len(work))
+    )
+    joins.append(
+        JoinTally(
+            "launched device events to operations",
+            "nesting of the launching call",
+            _count(called),
+            len(launched),
+        )
+    )
+    joins.append(
+        JoinTally(
+            "runtime calls to operations",
+            "nesting on the thread",
+            _count(table.caller[calls] != NONE),
+            len(calls),
+        )
+    )
+    return joins
+
+
+def _communication(found: dict[int, Communication]) -> list[dict[str, Any]]:
+    """Communication nodes by type, collective, group and source of the facts."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    sizes: Counter[tuple[Any, ...]] = Counter()
+    for item in found.values():
+        sources = ", ".join(dict.fromkeys(item.facts.sources))
+        name = None if item.collective is None else item.collective.name
+        key = (item.type.name, name, item.group, sources)
+        counts[key] += 1
+        sizes[key] += item.facts.size_bytes or 0
+    return [
+        {
+            "type": key[0],
+            "collective": key[1],
+            "pg_name": key[2],
+            "facts_from": key[3],
+            "count": count,
+            "bytes": sizes[key],
+        }
+        for key, count in counts.items()
+    ]
