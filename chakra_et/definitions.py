@@ -13,19 +13,6 @@ from typing import Final
 FORMAT_VERSION: Final = "1.0.0"
 """What a writer puts into GlobalMetadata.version."""
 
-EDGE_KINDS: Final = (
-    "call",
-    "program",
-    "thread",
-    "launch",
-    "stream",
-    "event",
-    "sync",
-    "data",
-    "group",
-)
-"""Why one node waits for another. The first is ctrl_deps; the others are data_deps."""
-
 
 class NodeType(IntEnum):
     """What a node does."""
@@ -65,6 +52,34 @@ class CollectiveType(IntEnum):
     REDUCE_SCATTER = 7
     REDUCE_SCATTER_BLOCK = 8
     BARRIER = 9
+
+
+class EdgeKind(IntEnum):
+    """Why one node waits for another. CALL is ctrl_deps; the others are data_deps."""
+
+    CALL = 0
+    """The node was called by the other one."""
+    PROGRAM = 1
+    """The other node comes before this one on the same thread."""
+    THREAD = 2
+    """Another thread handed work over, or was waited for."""
+    LAUNCH = 3
+    """The host call that submitted this device work."""
+    STREAM = 4
+    """The device work before this one on the same stream."""
+    EVENT = 5
+    """The stream was made to wait for an event that was recorded after the other node."""
+    SYNC = 6
+    """The host waited for this device work to end."""
+    DATA = 7
+    """The other node wrote data that this one reads."""
+    GROUP = 8
+    """The communication before this one in the same process group."""
+
+    @property
+    def label(self) -> str:
+        """The word used in files, reports and on the command line."""
+        return self.name.lower()
 
 
 class Kind(IntEnum):
@@ -972,6 +987,28 @@ TRACE_ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_STRING,
         unit="",
         meaning="What the profiler says of the devices, as raw JSON.",
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
+    "profile_metadata": Attribute(
+        name="profile_metadata",
+        scope="trace",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning="What else the profile says besides its events, as raw JSON.",
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
+    "host_metadata": Attribute(
+        name="host_metadata",
+        scope="trace",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning="What else the host trace says besides its nodes, as raw JSON.",
         writers=("chakra-et",),
         readers=(),
         since="chakra-et 0.1.0",

@@ -13,9 +13,9 @@ import pytest
 from chakra_et import definitions
 from chakra_et.definitions import (
     ATTRIBUTES,
-    EDGE_KINDS,
     TRACE_ATTRIBUTES,
     CollectiveType,
+    EdgeKind,
     Kind,
     NodeAttributes,
     NodeType,
@@ -245,10 +245,10 @@ def test_is_cpu_op_is_read_from_integers_too() -> None:
 
 
 def test_edge_kinds() -> None:
-    assert EDGE_KINDS[0] == "call"
-    assert len(set(EDGE_KINDS)) == len(EDGE_KINDS) == 9
-    for kind in EDGE_KINDS[1:]:
-        assert kind in ATTRIBUTES["edge_kinds"].meaning
+    assert EdgeKind.CALL == 0
+    assert len(EdgeKind) == 9
+    for kind in list(EdgeKind)[1:]:
+        assert kind.label in ATTRIBUTES["edge_kinds"].meaning
 
 
 class Recorder(NodeAttributes):

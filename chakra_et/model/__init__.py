@@ -1,7 +1,8 @@
 """The trace in memory: nodes in columns, typed edges, process groups and metadata."""
 
+from chakra_et.definitions import EdgeKind
 from chakra_et.model.attributes import AttributeColumn, AttributeKey, AttributeTable, AttributeValue
-from chakra_et.model.edges import EdgeKind, Edges
+from chakra_et.model.edges import Edges
 from chakra_et.model.groups import ProcessGroup
 from chakra_et.model.metadata import Metadata, MetadataAttribute
 from chakra_et.model.nodes import UNKNOWN_NS, Node, NodeIO, Nodes

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-
-class EdgeKind(IntEnum):
-    """Why a node waits for another one; `schema/README.md` states the meaning of each."""
-
-    CALL = 0
-    PROGRAM = 1
-    THREAD = 2
-    LAUNCH = 3
-    STREAM = 4
-    EVENT = 5
-    SYNC = 6
-    DATA = 7
-    GROUP = 8
-
-    @property
-    def label(self) -> str:
-        """The word used in files, reports and on the command line."""
-        return self.name.lower()
+from chakra_et.definitions import EdgeKind
 
 
 class Edges:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.definitions import Kind, NodeAttributes, NodeType
+from chakra_et.definitions import EdgeKind, Kind, NodeAttributes, NodeType
 from chakra_et.model.attributes import INTEGER_KINDS, AttributeTable, AttributeValue
-from chakra_et.model.edges import EdgeKind
 
 if TYPE_CHECKING:
     from chakra_et.model.trace import Trace

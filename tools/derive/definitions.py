@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from derive import registry
 
@@ -63,6 +63,7 @@ def render(source: registry.Registry) -> str:
         _constants(source),
         _enum("NodeType", "What a node does.", registry.enum("NodeType"), "_NODE"),
         _enum("CollectiveType", "The collective.", registry.enum("CollectiveCommType"), ""),
+        _edge_kinds(source),
         _kinds(),
         ATTRIBUTE,
         _sets(source),
@@ -94,18 +95,26 @@ def hook(kind: str) -> str:
 
 
 def _constants(source: registry.Registry) -> str:
-    kinds = _wrapped_tuple(edge.name for edge in source.edge_kind)
     return (
         f"FORMAT_VERSION: Final = {_quoted(source.version)}\n"
-        '"""What a writer puts into GlobalMetadata.version."""\n\n'
-        f"EDGE_KINDS: Final = {kinds}\n"
-        '"""Why one node waits for another. The first is ctrl_deps; the others are data_deps."""\n'
+        '"""What a writer puts into GlobalMetadata.version."""\n'
     )
 
 
-def _wrapped_tuple(names: Iterable[str]) -> str:
-    lines = "".join(f"    {_quoted(name)},\n" for name in names)
-    return f"(\n{lines})"
+def _edge_kinds(source: registry.Registry) -> str:
+    doc = "Why one node waits for another. CALL is ctrl_deps; the others are data_deps."
+    lines = ["", "class EdgeKind(IntEnum):", f'    """{doc}"""', ""]
+    for number, edge in enumerate(source.edge_kind):
+        lines += [f"    {edge.name.upper()} = {number}", f'    """{edge.meaning}"""']
+    lines += [
+        "",
+        "    @property",
+        "    def label(self) -> str:",
+        '        """The word used in files, reports and on the command line."""',
+        "        return self.name.lower()",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _enum(name: str, doc: str, values: list[registry.EnumValue], suffix: str) -> str:
