@@ -294,9 +294,10 @@ class AttributeTable:
         after = []
         for code in codes.tolist():
             layout = change(self.layouts[code])
-            after.append(known.setdefault(layout, len(known)))
-            if len(known) > len(self.layouts):
+            if layout not in known:
+                known[layout] = len(self.layouts)
                 self.layouts.append(layout)
+            after.append(known[layout])
         self.layout[rows] = np.array(after, np.int32)[places]
 
     def named(self, name: str) -> list[AttributeColumn]:

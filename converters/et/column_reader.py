@@ -1,12 +1,14 @@
 """Attribute columns while nodes come in.
 
-Values stay as bytes for as long as that is cheap: numbers of a column are decoded all at once when
-the last node has come in.
+An attribute nearly always reads: name, tag of the value, value. The first two decide its column;
+the value's bytes go there as they are, and are decoded many at a time. A file with an attribute
+that reads otherwise, though its column is such a one, is read again with care: attribute by
+attribute.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +27,6 @@ from chakra_et.converters.et.wire import (
     VARINT,
     WireError,
     field_bytes,
-    is_varint,
     read_varint,
     tag,
     unpack,
@@ -36,61 +37,86 @@ from chakra_et.model.attributes import array_type
 
 _MOST_KNOWN: Final = 1 << 14
 """Values of a column that are remembered, so that nodes share them."""
-_NAME_TAG: Final = tag(NAME, BYTES)[0]
 
 
-class Column(ABC):
-    """One attribute column; `last` is the newest row in it."""
+class UnusualError(Exception):
+    """A file that must be read with care."""
 
-    __slots__ = ("key", "last", "number", "rows")
 
-    def __init__(self, key: AttributeKey, number: int) -> None:
+class Column:
+    """The values of one attribute, as bytes after the tag or, for `head` None, as objects."""
+
+    __slots__ = ("_known", "_parts", "head", "key", "new", "number")
+
+    def __init__(self, key: AttributeKey, number: int, head: bytes | None) -> None:
         self.key = key
         self.number = number
-        self.rows: list[int] = []
-        self.last = -1
+        self.head = head
+        self.new: list[Any] = []
+        self._parts: list[Any] = []
+        self._known: dict[bytes, AttributeValue] = {}
 
-    @abstractmethod
-    def take(self, raw: bytes) -> bool:
-        """Take in what follows the tag of a value; False if that is not just one value."""
+    def settle(self) -> None:
+        """Decode the values that came in since the last time."""
+        if self.new:
+            self._parts.append(self.new.copy() if self.head is None else self._decode(self.new))
+            self.new.clear()
 
-    @abstractmethod
-    def put(self, value: AttributeValue) -> None:
-        """Take in a decoded value."""
-
-    @abstractmethod
-    def values(self) -> Any:
-        """All values taken in."""
-
-    def finish(self) -> AttributeColumn:
+    def finish(self, rows: npt.NDArray[np.int64]) -> AttributeColumn:
         """The column of the model."""
-        return AttributeColumn(self.key, np.array(self.rows, np.int64), self.values())
+        self.settle()
+        dtype = array_type(self.key.kind)
+        if dtype is None:
+            return AttributeColumn(
+                self.key, rows, [value for part in self._parts for value in part]
+            )
+        values = np.concatenate([np.asarray(part, dtype) for part in self._parts])
+        return AttributeColumn(self.key, rows, values)
+
+    def _decode(self, pieces: list[bytes]) -> Any:
+        kind = self.key.kind
+        assert kind is not None
+        wire_type = _wire_type(kind)
+        if wire_type == BYTES:
+            return [self._object(kind, piece) for piece in pieces]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        data = b"".join(pieces)
+        if wire_type == VARINT:
+            return _from_varints(kind, _one_each(data, lengths))
+        width = 4 if wire_type == FIXED32 else 8
+        if (lengths != width).any():
+            raise UnusualError
+        letter = np.dtype(array_type(kind)).kind
+        return np.frombuffer(data, f"<{letter}{width}")
+
+    def _object(self, kind: Kind, piece: bytes) -> AttributeValue:
+        """Text, bytes or a list; equal ones become one object."""
+        value = self._known.get(piece)
+        if value is None:
+            length, at = read_varint(piece, 0, len(piece))
+            if at + length != len(piece):
+                raise UnusualError
+            value = decode_content(kind, piece[at:])
+            if len(self._known) < _MOST_KNOWN:
+                self._known[piece] = value
+        return value
 
 
-class _Varints(Column):
-    """Integers and truth values, as varints one after another."""
-
-    __slots__ = ("_raw",)
-
-    def __init__(self, key: AttributeKey, number: int) -> None:
-        super().__init__(key, number)
-        self._raw = bytearray()
-
-    def take(self, raw: bytes) -> bool:
-        if not is_varint(raw):
-            return False
-        self._raw += raw
-        return True
-
-    def put(self, value: AttributeValue) -> None:
-        assert self.key.kind is not None
-        self._raw += SCALARS[self.key.kind].encode(value)
-
-    def values(self) -> Any:
-        return _from_varints(self.key.kind, unpack(self._raw))
+def _wire_type(kind: Kind) -> int:
+    return SCALARS[kind].wire_type if kind in SCALARS else BYTES
 
 
-def _from_varints(kind: Kind | None, found: npt.NDArray[np.uint64]) -> Any:
+def _one_each(data: bytes, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """The varints of pieces of these lengths, if each piece is one."""
+    if not lengths.all() or lengths.max() > 10:
+        raise UnusualError
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) < 0x80) + 1
+    if not np.array_equal(ends, np.cumsum(lengths)):
+        raise UnusualError
+    return unpack(data)
+
+
+def _from_varints(kind: Kind, found: npt.NDArray[np.uint64]) -> Any:
     one, low = np.uint64(1), np.uint64(0xFFFFFFFF)
     if kind is Kind.BOOL:
         return found != 0
@@ -99,123 +125,83 @@ def _from_varints(kind: Kind | None, found: npt.NDArray[np.uint64]) -> Any:
     if kind is Kind.UINT32:
         return found & low
     if kind is Kind.INT32:
-        return found.astype(np.uint32).view(np.int32).astype(np.int64)
+        return found.astype(np.uint32).view(np.int32)
     if kind in (Kind.SINT32, Kind.SINT64):
         found = found & low if kind is Kind.SINT32 else found
         return (found >> one).view(np.int64) ^ -(found & one).view(np.int64)
     return found.view(np.int64)
 
 
-class _Fixed(Column):
-    """Numbers of four or eight bytes."""
-
-    __slots__ = ("_dtype", "_raw", "_width")
-
-    def __init__(self, key: AttributeKey, number: int) -> None:
-        super().__init__(key, number)
-        assert key.kind is not None
-        self._raw = bytearray()
-        self._width = 4 if SCALARS[key.kind].wire_type == FIXED32 else 8
-        letter = np.dtype(array_type(key.kind)).kind
-        self._dtype = f"<{letter}{self._width}"
-
-    def take(self, raw: bytes) -> bool:
-        if len(raw) != self._width:
-            return False
-        self._raw += raw
-        return True
-
-    def put(self, value: AttributeValue) -> None:
-        assert self.key.kind is not None
-        self._raw += SCALARS[self.key.kind].encode(value)
-
-    def values(self) -> Any:
-        return np.frombuffer(bytes(self._raw), self._dtype).astype(array_type(self.key.kind))
-
-
-class _Objects(Column):
-    """Text, bytes and lists; equal values become one object. Also attributes without a value."""
-
-    __slots__ = ("_known", "_values")
-
-    def __init__(self, key: AttributeKey, number: int) -> None:
-        super().__init__(key, number)
-        self._known: dict[bytes, AttributeValue] = {}
-        self._values: list[AttributeValue] = []
-
-    def take(self, raw: bytes) -> bool:
-        value = self._known.get(raw)
-        if value is None:
-            assert self.key.kind is not None
-            length, at = read_varint(raw, 0, len(raw))
-            if at + length != len(raw):
-                return False
-            value = decode_content(self.key.kind, raw[at:])
-            if len(self._known) < _MOST_KNOWN:
-                self._known[raw] = value
-        self._values.append(value)
-        return True
-
-    def put(self, value: AttributeValue) -> None:
-        self._values.append(value)
-
-    def values(self) -> Any:
-        return self._values
-
-
 class ColumnReader:
-    """Sorts the attributes of nodes into columns."""
+    """Sorts the attributes of nodes into columns; `careful` decodes each by itself.
 
-    def __init__(self) -> None:
+    `by_head` finds, by the bytes before an attribute's value, the number of its column and the
+    function that takes the bytes of the value.
+    """
+
+    def __init__(self, *, careful: bool) -> None:
+        self.by_head: dict[bytes, tuple[int, Callable[[bytes], None]]] = {}
+        self._careful = careful
         self._columns: list[Column] = []
         self._by_key: dict[AttributeKey, Column] = {}
-        # Name and tag of the value, as they stand before the value in nearly every attribute.
-        self._by_head: dict[bytes, Column] = {}
 
-    def read(self, data: bytes, at: int, end: int, row: int) -> int:
-        """Take in the attribute in `data[at:end]` of node `row`; the number of its column."""
-        if end - at > 3 and data[at] == _NAME_TAG:
-            value_at = at + 3 + data[at + 1]
-            if value_at < end:
-                if data[value_at - 1] >= 0x80:  # a tag of two bytes
-                    value_at += 1
-                column = self._by_head.get(data[at:value_at])
-                if column is not None and column.last != row:
-                    try:
-                        taken = column.take(data[value_at:end])
-                    except WireError as error:
-                        raise WireError(f"attribute {column.key.name!r}: {error}", at) from None
-                    if taken:
-                        column.last = row
-                        column.rows.append(row)
-                        return column.number
-        return self._read_any(data, at, end, row)
+    def read(self, data: bytes, at: int, end: int, before: list[int]) -> int:
+        """Take in the attribute in `data[at:end]`; the number of its column.
 
-    def _read_any(self, data: bytes, at: int, end: int, row: int) -> int:
+        `before` are the columns of the node's attributes before this one.
+        """
         key, value = decode_attribute(data[at:end], at)
         column = self._column(key)
-        while column.last == row:
+        while column.number in before:
             key = AttributeKey(key.name, key.kind, key.occurrence + 1, key.doc, key.extra)
             column = self._column(key)
-        column.put(value)
-        column.last = row
-        column.rows.append(row)
+        if column.head is None:
+            column.new.append(value)
+        elif data.startswith(column.head, at, end):
+            column.new.append(data[at + len(column.head) : end])
+        else:
+            raise UnusualError
         return column.number
 
     def _column(self, key: AttributeKey) -> Column:
         column = self._by_key.get(key)
         if column is None:
-            scalar = None if key.kind is None else SCALARS.get(key.kind)
-            wire_type = BYTES if scalar is None else scalar.wire_type
-            made = {VARINT: _Varints, BYTES: _Objects}.get(wire_type, _Fixed)
-            column = self._by_key[key] = made(key, len(self._columns))
+            number = len(self._columns)
+            column = self._by_key[key] = Column(key, number, self._head(key))
             self._columns.append(column)
-            name = encode_text(key.name)
-            plain = key == AttributeKey(key.name, key.kind)
-            if key.kind is not None and plain and 0 < len(name) < 0x80:
-                self._by_head[field_bytes(NAME, name) + tag(key.kind, wire_type)] = column
+            if column.head is not None:
+                self.by_head[column.head] = number, column.new.append
         return column
 
-    def finish(self) -> list[AttributeColumn]:
-        """The columns, each at its number."""
-        return [column.finish() for column in self._columns]
+    def _head(self, key: AttributeKey) -> bytes | None:
+        """The bytes before the value of an attribute; None where the next may have others."""
+        name = encode_text(key.name)
+        if self._careful or key.kind is None or not 0 < len(name) < 0x80:
+            return None
+        if key != AttributeKey(key.name, key.kind):
+            return None
+        return field_bytes(NAME, name) + tag(key.kind, _wire_type(key.kind))
+
+    def settle(self) -> None:
+        """Decode what came in since the last time."""
+        for column in self._columns:
+            try:
+                column.settle()
+            except WireError:
+                raise UnusualError from None  # the careful reader tells where it is
+
+    def finish(
+        self, layouts: list[tuple[int, ...]], layout: npt.NDArray[np.int32]
+    ) -> list[AttributeColumn]:
+        """The columns, each at its number. `layout` is the layout of each row."""
+        self.settle()
+        order = np.argsort(layout, kind="stable")
+        ends = np.cumsum(np.bincount(layout, minlength=len(layouts)))
+        rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in self._columns]
+        for numbers, part in zip(layouts, np.split(order, ends[:-1]), strict=True):
+            for number in numbers:
+                rows[number].append(part)
+        return [
+            column.finish(np.sort(np.concatenate(parts)))
+            for column, parts in zip(self._columns, rows, strict=True)
+        ]

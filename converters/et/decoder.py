@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute, decode_text
-from chakra_et.converters.et.column_reader import ColumnReader
+from chakra_et.converters.et.column_reader import ColumnReader, UnusualError
 from chakra_et.converters.et.old_schema import refuse_old_schema
 from chakra_et.converters.et.told_columns import (
     EXACT_DURATION,
@@ -55,6 +55,7 @@ _DATA_DEPS: Final = tag(fields.DATA_DEPS, BYTES)[0]
 _INPUTS: Final = tag(fields.INPUTS, BYTES)[0]
 _OUTPUTS: Final = tag(fields.OUTPUTS, BYTES)[0]
 _ATTR: Final = tag(fields.ATTR, BYTES)[0]
+_ROWS_AT_ONCE: Final = 1 << 16
 _IN_BYTES: Final = frozenset({_NAME, _CTRL_DEPS, _DATA_DEPS, _INPUTS, _OUTPUTS, _ATTR})
 _IN_VARINTS: Final = frozenset({_ID, _TYPE, _START, _DURATION, _ONE_CTRL_DEP, _ONE_DATA_DEP})
 
@@ -68,16 +69,29 @@ def decode_et(data: bytes) -> Trace:
     at, end = _frame(data, 0, "the metadata")
     refuse_old_schema(data, at, end)
     metadata = decode_metadata(data, at, end)
-    reader = NodeReader()
     with collection_paused():
+        try:
+            return _decode_nodes(data, end, NodeReader()).finish(metadata)
+        except UnusualError:
+            return _decode_nodes(data, end, NodeReader(careful=True)).finish(metadata)
+
+
+def _decode_nodes(data: bytes, end: int, reader: NodeReader) -> NodeReader:
+    try:
         while end < len(data):
-            at, end = _frame(data, end, f"node {reader.count}")
+            at, end = _frame(data, end, "the next node")
             reader.read(data, at, end)
-        return reader.finish(metadata)
+    except IndexError:
+        raise WireError("a field is cut off", len(data)) from None
+    return reader
 
 
 def _frame(data: bytes, at: int, what: str) -> tuple[int, int]:
-    length, start = read_varint(data, at, len(data))
+    """Where the message of the record at `at` begins and ends."""
+    try:
+        length, start = read_varint(data, at, len(data))
+    except WireError as error:
+        raise WireError(f"the length of {what}: {error}", at) from None
     if start + length > len(data):
         missing = start + length - len(data)
         raise WireError(f"{what} is cut off: {missing} of its {length} bytes are missing", at)
@@ -105,9 +119,12 @@ def decode_metadata(data: bytes, at: int, end: int) -> Metadata:
 
 
 class NodeReader:
-    """Collects nodes into columns."""
+    """Collects nodes into columns.
 
-    def __init__(self) -> None:
+    Raises UnusualError for what only a `careful` reader can read.
+    """
+
+    def __init__(self, *, careful: bool = False) -> None:
         self._at: list[int] = []
         self._id: list[int] = []
         self._type: list[int] = []
@@ -118,7 +135,7 @@ class NodeReader:
         self._texts: Pool[bytes] = Pool()
         self._inputs: list[int] = []
         self._outputs: list[int] = []
-        self._columns = ColumnReader()
+        self._columns = ColumnReader(careful=careful)
         self._layouts: Pool[tuple[int, ...]] = Pool({(): 0})
         self._layout: list[int] = []
         self._extra: dict[int, bytes] = {}
@@ -135,20 +152,34 @@ class NodeReader:
         """Take in the node in `data[at:end]`."""
         row = len(self._id)
         self._at.append(at)
-        numbers = dict.fromkeys(_IN_VARINTS, 0)
+        node_id = node_type = start_micros = duration_micros = 0
         name, inputs, outputs, extra = b"", -1, -1, b""
         ctrl_deps = data_deps = b""
-        layout = []
+        layout: list[int] = []
+        by_head = self._columns.by_head
         while at < end:
             start = at
             mark = data[at]
             if mark in _IN_BYTES:
-                length, at = read_varint(data, at + 1, end)
+                length = data[at + 1]
+                at += 2
+                if length >= 0x80:
+                    length, at = read_varint(data, at - 1, end)
                 behind = at + length
                 if behind > end:
                     raise WireError("a field is cut off", start)
                 if mark == _ATTR:
-                    layout.append(self._columns.read(data, at, behind, row))
+                    # Name and tag of the value: see ColumnReader. Each length is one byte.
+                    value_at = at + 3 + data[at + 1] if length > 1 else behind
+                    if value_at < behind and data[value_at - 1] >= 0x80:
+                        value_at += 1
+                    known = by_head.get(data[at:value_at])
+                    if known is None or value_at > behind:
+                        layout.append(self._columns.read(data, at, behind, layout))
+                    else:
+                        number, take = known
+                        take(data[value_at:behind])
+                        layout.append(number)
                 elif mark == _NAME:
                     name = data[at:behind]
                 elif mark == _DATA_DEPS:
@@ -161,19 +192,32 @@ class NodeReader:
                     outputs = self._texts[data[at:behind]]
                 at = behind
             elif mark in _IN_VARINTS:
-                numbers[mark], at = read_varint(data, at + 1, end)
-                if mark == _ONE_DATA_DEP:
-                    data_deps += varint(numbers[mark])
-                elif mark == _ONE_CTRL_DEP:
-                    ctrl_deps += varint(numbers[mark])
+                value = data[at + 1]
+                at += 2
+                if value >= 0x80:
+                    value, at = read_varint(data, at - 1, end)
+                if mark == _ID:
+                    node_id = value
+                elif mark == _TYPE:
+                    node_type = value
+                elif mark == _START:
+                    start_micros = value
+                elif mark == _DURATION:
+                    duration_micros = value
+                elif mark == _ONE_DATA_DEP:
+                    data_deps += varint(value)
+                else:
+                    ctrl_deps += varint(value)
             else:
                 _, wire_type, at = read_tag(data, at, end)
                 at = skip(data, at, end, wire_type)
                 extra += data[start:at]
-        self._id.append(numbers[_ID])
-        self._type.append(numbers[_TYPE])
-        self._start.append(numbers[_START])
-        self._duration.append(numbers[_DURATION])
+        if at > end:
+            raise WireError("a number is cut off", start)
+        self._id.append(node_id)
+        self._type.append(node_type)
+        self._start.append(start_micros)
+        self._duration.append(duration_micros)
         self._name.append(self._names[name])
         self._inputs.append(inputs)
         self._outputs.append(outputs)
@@ -183,15 +227,17 @@ class NodeReader:
         self._data_count.append(count_varints(data_deps))
         if extra:
             self._extra[row] = extra
+        if row % _ROWS_AT_ONCE == 0:
+            self._columns.settle()
 
     def finish(self, metadata: Metadata) -> Trace:
         """The trace of all nodes taken in."""
-        attributes = AttributeTable(
-            self.count,
-            self._columns.finish(),
-            list(self._layouts),
-            np.array(self._layout, np.int32),
-        )
+        layouts = list(self._layouts)
+        if any(len(set(numbers)) < len(numbers) for numbers in layouts):
+            raise UnusualError
+        layout = np.array(self._layout, np.int32)
+        columns = self._columns.finish(layouts, layout)
+        attributes = AttributeTable(self.count, columns, layouts, layout)
         try:
             edges = self._edges(attributes)
             start_ns, exact_start = take_time(

@@ -19,7 +19,6 @@ _LONGEST_VARINT: Final = 10
 _SHIFTS: Final = np.arange(0, 7 * _LONGEST_VARINT, 7, dtype=np.uint64)
 _SEVEN_BITS: Final = np.uint64(0x7F)
 _CONTINUED: Final = bytes(range(0x80, 0x100))
-_TOP_BITS: Final = [int.from_bytes(b"\x80" * length, "little") for length in range(11)]
 
 
 class WireError(ValueError):
@@ -68,14 +67,6 @@ def read_tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
     if number < 8 or number > 0xFFFFFFFF:
         raise WireError(f"field number {number >> 3}, which no field can have", at)
     return number >> 3, number & 7, behind
-
-
-def is_varint(data: bytes) -> bool:
-    """Whether the bytes are one varint and nothing else."""
-    length = len(data)
-    if not 0 < length <= _LONGEST_VARINT:
-        return False
-    return int.from_bytes(data, "little") & _TOP_BITS[length] == _TOP_BITS[length - 1]
 
 
 def count_varints(data: bytes) -> int:
