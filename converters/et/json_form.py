@@ -1,17 +1,158 @@
-"""A trace as JSON."""
+"""A trace as JSON: the records of the protobuf form, each in protobuf's JSON mapping."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
+import msgspec
+
+from chakra_et.converters.et import fields
+from chakra_et.converters.et.decoder import decode_et
+from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
+from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
+from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
+from chakra_et.converters.et.json_messages import ATTRIBUTE, METADATA, NODE, PLAIN_NODE
+from chakra_et.converters.et.wire import WireError, field_bytes, varint
+from chakra_et.io.memory import collection_paused
 from chakra_et.model import Trace
 
-
-def decode_json(data: bytes) -> Trace:
-    """The trace of a JSON document."""
-    raise NotImplementedError
+FORMAT: Final = "chakra-et"
+_MOST_KNOWN: Final = 1 << 16
+_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_BOM: Final = b"\xef\xbb\xbf"
 
 
 def encode_json(trace: Trace) -> Iterator[bytes]:
-    """The JSON document of a trace."""
-    raise NotImplementedError
+    """The document, in blocks, with one node in each line.
+
+    Raises ValueError for a time that the format cannot tell.
+    """
+    encode = msgspec.json.Encoder().encode
+    metadata = encode(to_json(METADATA, encode_metadata(trace.metadata)))
+    yield b'{"format": "%s", "metadata": %s,\n"nodes": [' % (FORMAT.encode(), metadata)
+    comma = b"\n"
+    known: dict[bytes, msgspec.Raw] = {}
+
+    def attribute(data: bytes) -> msgspec.Raw:
+        text = known.get(data)
+        if text is None:
+            text = msgspec.Raw(encode(to_json(ATTRIBUTE, data)))
+            if len(known) < _MOST_KNOWN:
+                known[data] = text
+        return text
+
+    for bodies in encode_nodes(trace):
+        yield comma + b",\n".join(encode(_node(body, attribute)) for body in bodies)
+        comma = b",\n"
+    yield b"\n]}\n"
+
+
+def _node(body: bytes, attribute: Callable[[bytes], msgspec.Raw]) -> dict[str, Any]:
+    found = to_json(NODE, body, attribute)
+    if "storage" in found or "dataOp" in found:
+        # Fields that the model does not know keep their order only if they come back as they are.
+        back = from_json(NODE, to_json(NODE, body), "")
+        if back != body:
+            return to_json(PLAIN_NODE, body, attribute)
+    return found
+
+
+def decode_json(data: bytes) -> Trace:
+    """The trace of a document in this form, or in the older one with `workload_graph`.
+
+    Raises JsonError, with the place, when it is neither.
+    """
+    text = data.removeprefix(_BOM)
+    with collection_paused():
+        try:
+            document = _TOP.decode(text)
+            if GRAPH in document:
+                records = _feeder_records(document)
+                graph = GRAPH
+            else:
+                records = _records(document)
+                graph = "nodes"
+            frames = [varint(len(record)) + record for record in records]
+        except msgspec.DecodeError as error:
+            raise _malformed(error) from None
+        except RecursionError:
+            raise JsonError("nested too deep", "") from None
+        wire = b"".join(frames)
+        try:
+            return decode_et(wire)
+        except WireError as error:
+            raise JsonError(str(error), _place(frames, error.at, graph)) from None
+
+
+def _malformed(error: msgspec.DecodeError) -> JsonError:
+    where = re.search(r" \((byte \d+)\)$", str(error))
+    reason = str(error)[: where.start()] if where else str(error)
+    if isinstance(error, msgspec.ValidationError):
+        return JsonError(reason.split(" - at ")[0], "")
+    reason = reason.removeprefix("JSON is malformed: ")
+    return JsonError(f"not valid JSON: {reason}", where[1] if where else "")
+
+
+def _place(frames: list[bytes], at: int, graph: str) -> str:
+    starts = [0]
+    for frame in frames:
+        starts.append(starts[-1] + len(frame))
+    record = bisect_right(starts, at) - 1
+    return "metadata" if record == 0 else f"{graph}[{record - 1}]"
+
+
+def _records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
+    for name in document:
+        if name not in ("format", "metadata", "nodes"):
+            raise JsonError("no part of an execution trace has this name", name)
+    found = msgspec.json.decode(document["format"]) if "format" in document else None
+    if found != FORMAT:
+        raise JsonError(f'"{FORMAT}" is wanted', "format")
+    for name in ("metadata", "nodes"):
+        if name not in document:
+            raise JsonError("this is missing", name)
+    yield from_json(METADATA, msgspec.json.decode(document["metadata"]), "metadata")
+    known: dict[bytes, bytes] = {}
+    for number, node in enumerate(_items(document["nodes"], "nodes")):
+        yield _node_record(node, f"nodes[{number}]", known)
+
+
+def _items(raw: msgspec.Raw, place: str) -> list[msgspec.Raw]:
+    try:
+        return _LIST.decode(raw)
+    except msgspec.ValidationError:
+        raise JsonError("a list is wanted", place) from None
+
+
+def _node_record(node: msgspec.Raw, place: str, known: dict[bytes, bytes]) -> bytes:
+    try:
+        parts = _TOP.decode(node)
+    except msgspec.ValidationError:
+        raise JsonError("an object is wanted", place) from None
+    attributes = parts.pop("attr", None)
+    others = {name: msgspec.json.decode(value) for name, value in parts.items()}
+    record = [from_json(NODE, others, place)]
+    if attributes is not None and bytes(attributes) != b"null":
+        for number, raw in enumerate(_items(attributes, f"{place}.attr")):
+            text = bytes(raw)
+            field = known.get(text)
+            if field is None:
+                where = f"{place}.attr[{number}]"
+                attribute = from_json(ATTRIBUTE, msgspec.json.decode(raw), where)
+                field = field_bytes(fields.ATTR, attribute)
+                if len(known) < _MOST_KNOWN:
+                    known[text] = field
+            record.append(field)
+    return b"".join(record)
+
+
+def _feeder_records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
+    beside = {name: msgspec.json.decode(raw) for name, raw in document.items() if name != GRAPH}
+    yield from_json(METADATA, feeder_metadata(beside), "")
+    for number, raw in enumerate(_items(document[GRAPH], GRAPH)):
+        place = f"{GRAPH}[{number}]"
+        yield from_json(NODE, feeder_node(msgspec.json.decode(raw), place), place)
