@@ -10,6 +10,7 @@ from chakra_et.converters.kineto import DeviceTrace, read_device
 from chakra_et.converters.pytorch import HostTrace, read_host
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.files import write
+from chakra_et.io.output import make_directory
 from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
@@ -143,7 +144,7 @@ def _expect(path: PathLike, wanted: FileKind) -> None:
 
 
 def _write(conversion: Conversion, output: Path) -> None:
-    output.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(output.parent)
     write(conversion.trace, output)
     conversion.output = output
     conversion.report.output = {

@@ -47,6 +47,18 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
             Path(temporary).unlink(missing_ok=True)
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, unless they are there. Raises OutputError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}",
+            path=path,
+            remedy="Choose a directory that can be made.",
+        ) from error
+
+
 @contextmanager
 def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
     if target.suffix == ".gz":

@@ -85,7 +85,7 @@ def ddp(request: pytest.FixtureRequest, runs: dict[tuple[str, int], Run]) -> Run
 
 def test_every_operator_that_kineto_saw_is_joined_by_record_function_id(run: Run) -> None:
     assert len(run.seen) == len(run.events) > 100
-    (join,) = [join for join in run.report["joins"] if join["by"] == "record_function_id"]
+    (join,) = [j for j in run.report["joins"] if j["by"] == "record-function id"]
     assert (join["matched"], join["of"]) == (len(run.seen), len(run.seen))
     assert run.seen.keys() <= run.by_rf_id.keys()
 

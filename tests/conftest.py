@@ -1,0 +1,26 @@
+"""What all tests share: real data, and bounded property tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
+EXAMPLES = ROOT / "examples"
+
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The directory of real traces; a test that needs one which is not there is skipped."""
+    if not DATA.is_dir():
+        pytest.skip(f"no real traces at {DATA}: name their directory in CHAKRA_ET_DATA")
+    return DATA

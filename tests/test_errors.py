@@ -1,0 +1,180 @@
+"""Bad input and bad targets: a clear error, nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLES
+
+import chakra_et
+from chakra_et import ChakraError
+
+HOST = EXAMPLES / "simple_add" / "host.json.gz"
+DEVICE = EXAMPLES / "simple_add" / "device.json.gz"
+
+
+def chakra(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "chakra_et.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def empty(path: Path) -> Path:
+    path.write_bytes(b"")
+    return path
+
+
+def truncated_gzip(path: Path) -> Path:
+    path.write_bytes(HOST.read_bytes()[:-400])
+    return path
+
+
+def truncated_json(path: Path) -> Path:
+    path.write_bytes(gzip.decompress(HOST.read_bytes())[:9000])
+    return path
+
+
+def damaged_gzip(path: Path) -> Path:
+    content = bytearray(HOST.read_bytes())
+    content[300:320] = bytes(20)
+    path.write_bytes(content)
+    return path
+
+
+def other_json(path: Path) -> Path:
+    path.write_text('{"name": "package", "version": 3}')
+    return path
+
+
+def other_list(path: Path) -> Path:
+    path.write_text("[1, 2, 3]")
+    return path
+
+
+def binary(path: Path) -> Path:
+    path.write_bytes(b"\x7fELF" + bytes(range(256)))
+    return path
+
+
+def missing(path: Path) -> Path:
+    return path
+
+
+def directory(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def a_profile(path: Path) -> Path:
+    path.write_bytes(DEVICE.read_bytes())
+    return path
+
+
+BAD_HOSTS: dict[Callable[[Path], Path], str] = {
+    empty: "the file is empty",
+    truncated_gzip: "the gzip data ends too early",
+    truncated_json: "not valid JSON",
+    damaged_gzip: "damaged gzip data",
+    other_json: "JSON, but of no kind known here",
+    other_list: "a JSON list, but not of profiler events",
+    binary: "neither JSON nor an ET",
+    missing: "no such file",
+    directory: "this is a directory",
+    a_profile: "this is a file of kind Kineto profile, where a PyTorch host trace is wanted",
+}
+
+
+@pytest.mark.parametrize("make", BAD_HOSTS, ids=lambda make: make.__name__)
+def test_a_bad_host_trace_is_a_clear_error(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    path = make(tmp_path / "input.json")
+    output = tmp_path / "out" / "trace.et"
+    with pytest.raises(ChakraError) as raised:
+        chakra_et.convert(host=path, device=DEVICE, output=output)
+    assert BAD_HOSTS[make] in str(raised.value)
+    assert str(raised.value).startswith(str(path))
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("make", BAD_HOSTS, ids=lambda make: make.__name__)
+def test_the_command_prints_it_and_ends_with_2(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    path = make(tmp_path / "input.json")
+    done = chakra("convert", "--host", path, "-o", tmp_path / "trace.et")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert BAD_HOSTS[make] in done.stderr
+    assert not (tmp_path / "trace.et").exists()
+
+
+def test_a_directory_without_traces(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "notes.txt").write_text("nothing")
+    done = chakra("convert", tmp_path / "in", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert "no trace in this directory" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_protobuf(tmp_path: Path) -> None:
+    path = tmp_path / "other.pb"
+    path.write_bytes(b"\x0a\x05hello\x10\x01")
+    done = chakra("info", path)
+    assert done.returncode == 2
+    assert str(path) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unwritable_target(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    done = chakra("convert", "--host", HOST, "-o", blocked / "trace.et")
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_target_that_is_a_directory(tmp_path: Path) -> None:
+    done = chakra("convert", "--host", HOST, "-o", tmp_path)
+    assert done.returncode == 2
+    assert "this is a directory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+
+    def limit() -> None:
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = chakra(
+        "convert", "--host", HOST, "-o", tmp_path / "trace.et", preexec_fn=limit, env=environment
+    )
+    assert done.returncode == 2
+    assert "cannot be written: File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_convert() -> None:
+    done = chakra("convert", "-o", "out.et")
+    assert done.returncode == 2
+    assert "Give a host trace, a profile, or both" in done.stderr
+
+
+def test_no_output() -> None:
+    done = chakra("convert", "--host", HOST)
+    assert done.returncode == 2
+    assert "-o OUT" in done.stderr
+
+
+def test_a_directory_and_single_files() -> None:
+    done = chakra("convert", EXAMPLES, "--host", HOST, "-o", "out")
+    assert done.returncode == 2
+    assert "both a directory and single files" in done.stderr

@@ -1,0 +1,80 @@
+"""Files of a directory are paired by process, else by rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recordings import HostRecording, Profile
+
+from chakra_et.errors import ChakraError
+from chakra_et.pairing import pair_directory, rank_in_name
+
+
+def host(path: Path, pid: int) -> None:
+    HostRecording(pid=pid).op(3, "a", rf_id=1).write(path)
+
+
+def device(path: Path, pid: int, rank: int | None = None) -> None:
+    profile = Profile(info={} if rank is None else {"backend": "nccl", "rank": rank})
+    profile.op("a", 1, 1, rf_id=1)
+    profile.events[0]["pid"] = pid
+    profile.write(path)
+
+
+def names(directory: Path) -> list[tuple[str | None, str | None, int | None]]:
+    return [
+        (p.host and p.host.name, p.device and p.device.name, p.rank)
+        for p in pair_directory(directory)
+    ]
+
+
+def test_by_process_id(tmp_path: Path) -> None:
+    for i in range(3):
+        host(tmp_path / f"{'abc'[i]}.json", 100 + i)
+        device(tmp_path / f"{'zyx'[i]}.json.gz", 100 + i, rank=i)
+    assert names(tmp_path) == [
+        ("a.json", "z.json.gz", 0), ("b.json", "y.json.gz", 1), ("c.json", "x.json.gz", 2),
+    ]  # fmt: skip
+
+
+def test_by_rank_where_process_ids_repeat(tmp_path: Path) -> None:
+    for rank in range(2):
+        host(tmp_path / f"host_rank{rank}.json", 7)
+        device(tmp_path / f"d{rank}.json", 7, rank=1 - rank)
+    assert names(tmp_path) == [
+        ("host_rank0.json", "d1.json", 0), ("host_rank1.json", "d0.json", 1),
+    ]  # fmt: skip
+
+
+def test_one_of_each_kind_is_a_pair(tmp_path: Path) -> None:
+    host(tmp_path / "h.json", 1)
+    device(tmp_path / "d.json", 2)
+    assert names(tmp_path) == [("h.json", "d.json", None)]
+
+
+def test_files_without_a_counterpart_stand_alone(tmp_path: Path) -> None:
+    host(tmp_path / "h.json", 1)
+    for pid in (1, 2):
+        device(tmp_path / f"d{pid}.json", pid)
+    (tmp_path / "readme.txt").write_text("not a trace")
+    assert sorted(names(tmp_path), key=str) == [
+        ("h.json", "d1.json", None), (None, "d2.json", None),
+    ]  # fmt: skip
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ChakraError, match="cannot be read"):
+        pair_directory(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("rank3_trace.json", 3), ("rank-34.Jul_15.pt.trace.json.gz", 34), ("host.7.json.gz", 7),
+        ("trace_12.json", 12), ("node1_4242.1698955063520869240.pt.trace.json", None),
+        ("trace.json", None),
+    ],
+)  # fmt: skip
+def test_ranks_in_names(name: str, rank: int | None) -> None:
+    assert rank_in_name(name) == rank
