@@ -8,7 +8,7 @@ import msgspec
 
 from chakra_et.converters.et.json_mapping import JsonError, from_json
 from chakra_et.converters.et.json_messages import ATTRIBUTE, value_name
-from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, Kind
+from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, TRACE_ATTRIBUTES, Attribute, Kind
 from chakra_et.model.attributes import INTEGER_RANGES
 
 GRAPH: Final = "workload_graph"
@@ -25,7 +25,9 @@ _FIELDS: Final = {
 def feeder_metadata(document: dict[str, Any]) -> dict[str, Any]:
     """The metadata: what stands beside the graph becomes attributes."""
     attributes = [
-        _attribute("trace", name, value) for name, value in document.items() if name != GRAPH
+        _attribute(TRACE_ATTRIBUTES, name, value)
+        for name, value in document.items()
+        if name != GRAPH
     ]
     return {"version": FORMAT_VERSION, "attr": attributes}
 
@@ -38,17 +40,18 @@ def feeder_node(node: Any, place: str) -> dict[str, Any]:
         raise JsonError("the node has no Id", place)
     found = {_FIELDS[name]: value for name, value in node.items() if name in _FIELDS}
     found["attr"] = [
-        _attribute("node", name, value) for name, value in node.items() if name not in _FIELDS
+        _attribute(ATTRIBUTES, name, value) for name, value in node.items() if name not in _FIELDS
     ]
     return found
 
 
-def _attribute(scope: str, name: str, value: Any) -> dict[str, Any]:
+def _attribute(registry: dict[str, Attribute], name: str, value: Any) -> dict[str, Any]:
     """An attribute in the kind of the registry if it takes the value, else in one that does."""
     if value is None:
         return {"name": name}
-    entry = ATTRIBUTES.get(name)
-    kinds = [_kind(value)] if entry is None or entry.scope != scope else [entry.kind, _kind(value)]
+    kinds = [_kind(value)]
+    if name in registry:
+        kinds.insert(0, registry[name].kind)
     for kind in kinds:
         if kind is not None:
             stored = {"values": value} if isinstance(value, list) else value
