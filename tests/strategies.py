@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from typing import Any
 
@@ -105,7 +104,7 @@ def attribute_tables(draw: st.DrawFn, count: int, *, utf8: bool = False) -> Attr
     held: dict[AttributeKey, list[tuple[int, Any]]] = {}
     orders = []
     for row in range(count):
-        order = []
+        order: list[AttributeKey] = []
         for key in draw(st.lists(st.sampled_from(keys), max_size=5)) if keys else []:
             key = replace(key, occurrence=sum(replace(k, occurrence=0) == key for k in order))
             order.append(key)
@@ -186,8 +185,3 @@ def traces(draw: st.DrawFn, *, utf8: bool = False) -> Trace:
         draw(unknown_fields()),
     )
     return Trace(nodes, draw(edges(ids)), metadata)
-
-
-def float32_bits(pattern: int) -> float:
-    """The number with these bits."""
-    return float(struct.unpack("<f", struct.pack("<I", pattern))[0])

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -173,7 +173,7 @@ def messages(draw: st.DrawFn) -> Any:
     node = pb.Node(
         id=draw(st.integers(0, 2**64 - 1)),
         name=draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=4)),
-        type=draw(st.integers(-(2**31), 2**31 - 1)),
+        type=cast("Any", draw(st.integers(-(2**31), 2**31 - 1))),
         ctrl_deps=draw(st.lists(st.integers(0, 2**64 - 1), max_size=3)),
         data_deps=draw(st.lists(st.integers(0, 2**64 - 1), max_size=3)),
         start_time_micros=draw(st.integers(0, 2**53)),
@@ -260,7 +260,7 @@ def test_list_items_may_stand_one_by_one() -> None:
 
 
 def test_the_fields_of_a_node_may_stand_in_any_order() -> None:
-    message = pb.Node(id=3, name="n", type=4, data_deps=[1], duration_micros=2)
+    message = pb.Node(id=3, name="n", type=pb.COMP_NODE, data_deps=[1], duration_micros=2)
     message.attr.add(name="a", int64_val=-1)
     fields = [b"\x08\x03", b"\x12\x01n", b"\x18\x04", b"\x2a\x01\x01", b"\x38\x02"]
     fields.append(field_bytes(10, message.attr[0].SerializeToString()))
@@ -400,7 +400,7 @@ def test_kinds_that_do_not_fit_the_edges_stay_an_attribute(text: str) -> None:
 
 
 def small_file() -> bytes:
-    node = pb.Node(id=300, name="mm", type=4, data_deps=[1, 300], duration_micros=9)
+    node = pb.Node(id=300, name="mm", type=pb.COMP_NODE, data_deps=[1, 300], duration_micros=9)
     node.inputs.values = "[1]"
     node.attr.add(name="comm_size", int64_val=-5)
     node.attr.add(name="d", double_val=0.5)
@@ -547,7 +547,7 @@ def test_metadata_of_schema_0_0_3_is_refused() -> None:
 
 
 def test_a_first_node_without_an_id_is_no_metadata() -> None:
-    node = pb.Node(name="aten::mm", type=4, data_deps=[1]).SerializeToString()
+    node = pb.Node(name="aten::mm", type=pb.COMP_NODE, data_deps=[1]).SerializeToString()
     with pytest.raises(OldSchemaError, match="the first record is a node"):
         decode_et(framed(node))
 

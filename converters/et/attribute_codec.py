@@ -14,6 +14,7 @@ from chakra_et.converters.et.wire import (
     FIXED32,
     FIXED64,
     VARINT,
+    Heads,
     WireError,
     field_bytes,
     read_tag,
@@ -127,6 +128,8 @@ def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
         return varint_fields(before + tag(key.kind, VARINT), unsigned, outer)
     if key.kind in (Kind.DOUBLE, Kind.FLOAT):
         return _encode_reals(column, outer)
+    if key.kind is Kind.STRING and not key.extra:
+        return _encode_texts(key, column.values, outer)
     known: dict[AttributeValue, bytes] = {}
     pieces = []
     objects = column.values if isinstance(column.values, list) else column.values.tolist()
@@ -139,6 +142,18 @@ def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
             piece = known[mark] = outer + varint(len(payload)) + payload
         pieces.append(piece)
     return pieces
+
+
+def _encode_texts(key: AttributeKey, values: list[str], outer: bytes) -> list[bytes]:
+    """Texts, each distinct one made once."""
+    before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
+    heads, outer_heads = Heads(before + tag(Kind.STRING, BYTES)), Heads(outer)
+    pieces = {}
+    for value in set(values):
+        text = encode_text(value)
+        payload = heads[len(text)] + text
+        pieces[value] = outer_heads[len(payload)] + payload
+    return list(map(pieces.__getitem__, values))
 
 
 def _encode_reals(column: AttributeColumn, outer: bytes) -> list[bytes]:

@@ -7,7 +7,7 @@ so the work on a node is a join, and bytes that repeat are made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -36,7 +36,7 @@ from chakra_et.model import (
     Trace,
 )
 
-ROWS_AT_ONCE: Final = 1 << 16
+ROWS_AT_ONCE: Final = 1 << 13
 """Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
 
 Rows = npt.NDArray[np.int64]
@@ -57,17 +57,10 @@ def encode_et(trace: Trace) -> Iterator[bytes]:
     """The file, in blocks: the metadata and then each node, each with its length before it."""
     metadata = encode_metadata(trace.metadata)
     yield varint(len(metadata)) + metadata
-    lengths: dict[int, bytes] = {}
+    heads = Heads(b"")
     for bodies in encode_nodes(trace):
-        frames = []
-        for body in bodies:
-            length = len(body)
-            head = lengths.get(length)
-            if head is None:
-                head = lengths[length] = varint(length)
-            frames.append(head)
-            frames.append(body)
-        yield b"".join(frames)
+        before = map(heads.__getitem__, map(len, bodies))
+        yield b"".join(chain.from_iterable(zip(before, bodies, strict=True)))
 
 
 def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:

@@ -13,7 +13,7 @@ from chakra_et.converters.et import fields
 from chakra_et.converters.et.decoder import decode_et
 from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
 from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
-from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
+from chakra_et.converters.et.json_mapping import JsonError, from_json, gives_back, to_json
 from chakra_et.converters.et.json_messages import ATTRIBUTE, METADATA, NODE, PLAIN_NODE
 from chakra_et.converters.et.wire import WireError, field_bytes, varint
 from chakra_et.io.memory import collection_paused
@@ -53,11 +53,10 @@ def encode_json(trace: Trace) -> Iterator[bytes]:
 
 def _node(body: bytes, attribute: Callable[[bytes], msgspec.Raw]) -> dict[str, Any]:
     found = to_json(NODE, body, attribute)
-    if "storage" in found or "dataOp" in found:
-        # Fields that the model does not know keep their order only if they come back as they are.
-        back = from_json(NODE, to_json(NODE, body), "")
-        if back != body:
-            return to_json(PLAIN_NODE, body, attribute)
+    # Fields that the model does not know keep their order only if all come back as they were.
+    others = "storage" in found or "dataOp" in found
+    if others and not gives_back(NODE, to_json(NODE, body), body):
+        return to_json(PLAIN_NODE, body, attribute)
     return found
 
 

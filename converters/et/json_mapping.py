@@ -34,6 +34,7 @@ from chakra_et.model.attributes import INTEGER_RANGES
 UNKNOWN: Final = "unknownFields"
 
 _INFINITIES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
 _REALS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _AS_TEXT: Final = frozenset(kind for kind in INTEGER_RANGES if kind.name.endswith("64"))
 
@@ -109,6 +110,14 @@ def to_json(
     return found
 
 
+def gives_back(message: Message, value: dict[str, Any], data: bytes) -> bool:
+    """Whether the JSON object `value` becomes `data` again, byte for byte."""
+    try:
+        return from_json(message, value, "") == data
+    except JsonError:
+        return False
+
+
 def _add(found: dict[str, Any], field: Field | None, wire_type: int, data: bytes) -> None:
     if field is None or (field.name in found and not field.repeated):
         raise _NoJson
@@ -149,7 +158,7 @@ def _unpacked(kind: Kind | Enumeration | Message, data: bytes) -> list[Any]:
 def _value_to_json(kind: Kind | Enumeration | Message, data: bytes) -> Any:
     if isinstance(kind, Message):
         found = to_json(kind, data)
-        if kind.exact and from_json(kind, found, "") != data:
+        if kind.exact and not gives_back(kind, found, data):
             raise _NoJson
         return found
     if isinstance(kind, Enumeration):
@@ -181,7 +190,8 @@ def _real_to_json(kind: Kind, value: float, data: bytes) -> float | str:
         return _INFINITIES[value]
     # A float of 32 bits has a shorter form than the double that equals it.
     short = float(str(np.float32(value))) if kind is Kind.FLOAT else value
-    return short if SCALARS[kind].encode(short) == data else value
+    usable = abs(short) <= _LARGEST_FLOAT or kind is Kind.DOUBLE
+    return short if usable and SCALARS[kind].encode(short) == data else value
 
 
 # ---------------------------------------------------------------------------------------------

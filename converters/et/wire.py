@@ -17,7 +17,6 @@ FIXED32: Final = 5
 
 _LONGEST_VARINT: Final = 10
 _SHIFTS: Final = np.arange(0, 7 * _LONGEST_VARINT, 7, dtype=np.uint64)
-_SEVEN_BITS: Final = np.uint64(0x7F)
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 
 
@@ -140,13 +139,14 @@ def field_bytes(field: int, payload: bytes) -> bytes:
 def _varint_table(
     values: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Each value as ten bytes, of which the first `lengths` are its varint."""
-    groups = (values[:, None] >> _SHIFTS) & _SEVEN_BITS
-    lengths = np.maximum(1, _LONGEST_VARINT - np.argmax(groups[:, ::-1] != 0, axis=1))
-    lengths[values == 0] = 1
-    table = groups.astype(np.uint8)
-    table[np.arange(_LONGEST_VARINT) < (lengths - 1)[:, None]] |= 0x80
-    return table, lengths.astype(np.int64)
+    """Each value as some bytes, as many as the longest needs, of which `lengths` are its varint."""
+    width = max(1, -(-int(values.max()).bit_length() // 7))
+    groups = (values[:, None] >> _SHIFTS[:width]).astype(np.uint8)
+    lengths = np.ones(len(values), np.int64)
+    for place in range(1, width):
+        lengths += values >= np.uint64(1 << 7 * place)
+    more = np.arange(width) < (lengths - 1)[:, None]
+    return groups & np.uint8(0x7F) | more.astype(np.uint8) << np.uint8(7), lengths
 
 
 def packed(values: npt.NDArray[np.uint64]) -> tuple[bytes, npt.NDArray[np.int64]]:
@@ -156,7 +156,7 @@ def packed(values: npt.NDArray[np.uint64]) -> tuple[bytes, npt.NDArray[np.int64]
         return b"", offsets
     table, lengths = _varint_table(values)
     np.cumsum(lengths, out=offsets[1:])
-    return table[np.arange(_LONGEST_VARINT) < lengths[:, None]].tobytes(), offsets
+    return table[np.arange(table.shape[1]) < lengths[:, None]].tobytes(), offsets
 
 
 def _repeats(values: npt.NDArray[np.uint64]) -> bool:
@@ -174,12 +174,14 @@ def varint_fields(before: bytes, values: npt.NDArray[np.uint64], outer: bytes = 
         distinct, codes = np.unique(values, return_inverse=True)
         pieces = varint_fields(before, distinct, outer)
         return [pieces[code] for code in codes.tolist()]
+    if len(values) == 0:
+        return []
     table, lengths = _varint_table(values)
     if outer and len(before) + _LONGEST_VARINT >= 0x80:
         payloads = [before + varint(value) for value in values.tolist()]
         return [outer + varint(len(payload)) + payload for payload in payloads]
     head = np.frombuffer(outer + b"\0" * bool(outer) + before, np.uint8)
-    rows = np.empty((len(values), len(head) + _LONGEST_VARINT), np.uint8)
+    rows = np.empty((len(values), len(head) + table.shape[1]), np.uint8)
     rows[:, : len(head)] = head
     rows[:, len(head) :] = table
     if outer:
