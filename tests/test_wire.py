@@ -13,6 +13,7 @@ from chakra_et.converters.et.wire import (
     Heads,
     WireError,
     count_varints,
+    joined,
     packed,
     read_tag,
     read_varint,
@@ -20,7 +21,7 @@ from chakra_et.converters.et.wire import (
     tag,
     unpack,
     varint,
-    varint_fields,
+    varint_block,
 )
 
 NUMBERS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 127, 128, 16383, 16384, 2**63, 2**64 - 1])
@@ -65,14 +66,24 @@ def test_many_fields_at_once_are_as_each_by_itself(
 ) -> None:
     payloads = [before + varint(number) for number in numbers]
     expected = [outer + varint(len(p)) + p if outer else p for p in payloads]
-    assert varint_fields(before, np.array(numbers, np.uint64), outer) == expected
+    block = varint_block(before, np.array(numbers, np.uint64), outer)
+    if block is None:
+        assert outer
+        assert len(before) > 100
+    else:
+        assert joined([block]) == expected
 
 
-@given(st.sampled_from([1, 2, 5, 7]), st.integers(65, 300))
-def test_numbers_that_repeat_are_made_once_and_stay_the_same(distinct: int, count: int) -> None:
-    numbers = [i % distinct * 1000 for i in range(count)]
-    expected = [b"\x08" + varint(number) for number in numbers]
-    assert varint_fields(b"\x08", np.array(numbers, np.uint64)) == expected
+@given(st.lists(st.tuples(NUMBERS, NUMBERS)))
+def test_blocks_join_row_by_row_and_may_leave_out_zeros(pairs: list[tuple[int, int]]) -> None:
+    numbers = np.array(pairs, np.uint64).reshape(-1, 2)
+    first = varint_block(b"\x08", numbers[:, 0], omit_zero=True)
+    second = varint_block(b"\x10", numbers[:, 1])
+    assert first is not None
+    assert second is not None
+    assert joined([first, second]) == [
+        (b"\x08" + varint(a) if a else b"") + b"\x10" + varint(b) for a, b in pairs
+    ]
 
 
 def test_a_number_may_be_longer_than_needed() -> None:

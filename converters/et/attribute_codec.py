@@ -14,6 +14,7 @@ from chakra_et.converters.et.wire import (
     FIXED32,
     FIXED64,
     VARINT,
+    Block,
     Heads,
     WireError,
     field_bytes,
@@ -23,7 +24,7 @@ from chakra_et.converters.et.wire import (
     tag,
     unpack,
     varint,
-    varint_fields,
+    varint_block,
 )
 from chakra_et.definitions import Kind
 from chakra_et.model import AttributeColumn, AttributeKey, AttributeValue
@@ -116,16 +117,18 @@ def _encode_value(kind: Kind | None, value: AttributeValue) -> bytes:
     return field_bytes(kind, field_bytes(1, items) if items else b"")
 
 
+def encode_block(key: AttributeKey, values: npt.NDArray[Any], outer: bytes) -> Block | None:
+    """Values of a column of varints as a block of fields; None for a column of another kind."""
+    if key.kind not in _COLUMN_KINDS or key.extra:
+        return None
+    before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
+    whole = values if key.kind is Kind.UINT64 else values.astype(np.int64).view(np.uint64)
+    return varint_block(before + tag(key.kind, VARINT), whole, outer)
+
+
 def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
     """Each value of a column as a field of the node message; `outer` is that field's tag."""
     key = column.key
-    if key.kind in _COLUMN_KINDS and not key.extra:
-        values: npt.NDArray[Any] = column.values
-        before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
-        unsigned = (
-            values.astype(np.int64).view(np.uint64) if key.kind is not Kind.UINT64 else values
-        )
-        return varint_fields(before + tag(key.kind, VARINT), unsigned, outer)
     if key.kind in (Kind.DOUBLE, Kind.FLOAT):
         return _encode_reals(column, outer)
     if key.kind is Kind.STRING and not key.extra:

@@ -14,17 +14,24 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.et import fields
-from chakra_et.converters.et.attribute_codec import encode_attribute, encode_column, encode_text
+from chakra_et.converters.et.attribute_codec import (
+    encode_attribute,
+    encode_block,
+    encode_column,
+    encode_text,
+)
 from chakra_et.converters.et.told_columns import microseconds, told_columns
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
+    Block,
     Heads,
     field_bytes,
+    joined,
     packed,
     tag,
     varint,
-    varint_fields,
+    varint_block,
 )
 from chakra_et.model import (
     UNKNOWN_NS,
@@ -81,12 +88,14 @@ def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:
 def _bodies(trace: Trace, rows: Rows, told: Sequence[AttributeColumn]) -> list[bytes]:
     nodes = trace.nodes
     fixed = [
-        _numbers(fields.ID, nodes.id[rows]),
+        _numbers((fields.ID, nodes.id[rows])),
         _by_code(nodes.name_code[rows], lambda code: _name(nodes.names[code])),
         _types(nodes.type[rows]),
         *_dependencies(trace.edges, rows),
-        _numbers(fields.START_MICROS, microseconds(nodes.start_ns[rows])),
-        _numbers(fields.DURATION_MICROS, microseconds(nodes.duration_ns[rows])),
+        _numbers(
+            (fields.START_MICROS, microseconds(nodes.start_ns[rows])),
+            (fields.DURATION_MICROS, microseconds(nodes.duration_ns[rows])),
+        ),
         _by_code(nodes.input_code[rows], _TextEncoder(fields.INPUTS, nodes.texts)),
         _by_code(nodes.output_code[rows], _TextEncoder(fields.OUTPUTS, nodes.texts)),
         _attributes(nodes, rows),
@@ -104,12 +113,13 @@ def _types(types: npt.NDArray[np.int32]) -> list[bytes]:
     return [pieces[place] for place in places.tolist()]
 
 
-def _numbers(field: int, values: npt.NDArray[Any]) -> list[bytes]:
-    """A field of unsigned numbers; zero is left out, as proto3 wants."""
-    pieces = varint_fields(tag(field, VARINT), values.astype(np.uint64))
-    for row in np.flatnonzero(values == 0).tolist():
-        pieces[row] = b""
-    return pieces
+def _numbers(*columns: tuple[int, npt.NDArray[Any]]) -> list[bytes]:
+    """Fields of unsigned numbers; zero is left out, as proto3 wants."""
+    blocks = [
+        varint_block(tag(field, VARINT), values.astype(np.uint64), omit_zero=True)
+        for field, values in columns
+    ]
+    return joined([block for block in blocks if block is not None])
 
 
 def _by_code(codes: npt.NDArray[np.int32], encode: Callable[[int], bytes]) -> list[bytes]:
@@ -171,42 +181,55 @@ def _packed_ids(
 def _attributes(nodes: Nodes, rows: Rows) -> list[bytes]:
     """All attributes of each node, joined in the order of its layout."""
     table = nodes.attributes
-    outer = tag(fields.ATTR, BYTES)
     layout = table.layout[rows]
+    used = np.flatnonzero(np.bincount(layout)).tolist()
+    columns = {n: table.columns[n] for chosen in used for n in table.layouts[chosen]}
+    parts = {n: _between(column, rows) for n, column in columns.items()}
     result = [b""] * len(rows)
-    spans = {}
-    used = {number for chosen in np.unique(layout).tolist() for number in table.layouts[chosen]}
-    for number in used:
-        column = table.columns[number]
-        part = _between(column, rows)
-        spans[number] = (part.rows - rows[0], encode_column(part, outer))
-    for chosen in np.unique(layout).tolist():
+    for chosen in used:
         places = np.flatnonzero(layout == chosen)
-        columns = []
-        for number in table.layouts[chosen]:
-            at, pieces = spans[number]
-            if len(at) != len(places):
-                pieces = [pieces[i] for i in np.searchsorted(at, places).tolist()]
-            columns.append(pieces)
-        if columns:
-            joined = map(b"".join, zip(*columns, strict=True))
-            for place, piece in zip(places.tolist(), joined, strict=True):
-                result[place] = piece
+        pieces = _encode_together([parts[n] for n in table.layouts[chosen]], rows[places])
+        for place, piece in zip(places.tolist(), map(b"".join, pieces), strict=True):
+            result[place] = piece
     return result
 
 
-def _told(columns: Sequence[AttributeColumn], rows: Rows) -> list[list[bytes]]:
-    """For each column, its attribute of each node; empty where a node has none."""
+def _encode_together(columns: Sequence[AttributeColumn], rows: Rows) -> Iterator[tuple[bytes, ...]]:
+    """For each of the rows, which all columns have, their attributes as pieces.
+
+    Neighbouring columns of numbers become one piece.
+    """
     outer = tag(fields.ATTR, BYTES)
-    result = []
+    pieces: list[list[bytes]] = []
+    blocks: list[Block] = []
     for column in columns:
-        part = _between(column, rows)
-        pieces = encode_column(part, outer)
-        if len(pieces) < len(rows):
-            all_pieces = [b""] * len(rows)
-            for row, piece in zip((part.rows - rows[0]).tolist(), pieces, strict=True):
-                all_pieces[row] = piece
-            pieces = all_pieces
+        part = column
+        if len(column.rows) != len(rows):
+            part = column.part(np.searchsorted(column.rows, rows))
+        block = encode_block(part.key, part.values, outer)
+        if block is not None:
+            blocks.append(block)
+            continue
+        if blocks:
+            pieces.append(joined(blocks))
+            blocks = []
+        pieces.append(encode_column(part, outer))
+    if blocks:
+        pieces.append(joined(blocks))
+    return zip(*pieces, strict=True) if pieces else iter([()] * len(rows))
+
+
+def _told(columns: Sequence[AttributeColumn], rows: Rows) -> list[list[bytes]]:
+    """The attributes of each node that stand for columns of the model."""
+    parts = [_between(column, rows) for column in columns]
+    if all(len(part.rows) == len(rows) for part in parts):
+        return [list(map(b"".join, _encode_together(parts, rows)))]
+    result = []
+    for part in parts:
+        own = map(b"".join, _encode_together([part], part.rows))
+        pieces = [b""] * len(rows)
+        for row, piece in zip((part.rows - rows[0]).tolist(), own, strict=True):
+            pieces[row] = piece
         result.append(pieces)
     return result
 

@@ -5,7 +5,9 @@ Written from the public description at https://protobuf.dev/programming-guides/e
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +142,7 @@ def _varint_table(
     values: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Each value as some bytes, as many as the longest needs, of which `lengths` are its varint."""
-    width = max(1, -(-int(values.max()).bit_length() // 7))
+    width = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
     groups = (values[:, None] >> _SHIFTS[:width]).astype(np.uint8)
     lengths = np.ones(len(values), np.int64)
     for place in range(1, width):
@@ -159,34 +161,41 @@ def packed(values: npt.NDArray[np.uint64]) -> tuple[bytes, npt.NDArray[np.int64]
     return table[np.arange(table.shape[1]) < lengths[:, None]].tobytes(), offsets
 
 
-def _repeats(values: npt.NDArray[np.uint64]) -> bool:
-    """Whether making each distinct value once is worth the sorting, judged by a sample."""
-    sample = values[:: max(1, len(values) // 256)]
-    return len(values) > 64 and 2 * len(np.unique(sample)) < len(sample)
+class Block(NamedTuple):
+    """One field of many messages: each row's field is the first `lengths` bytes of `table`."""
+
+    table: npt.NDArray[np.uint8]
+    lengths: npt.NDArray[np.int64]
 
 
-def varint_fields(before: bytes, values: npt.NDArray[np.uint64], outer: bytes = b"") -> list[bytes]:
+def varint_block(
+    before: bytes, values: npt.NDArray[np.uint64], outer: bytes = b"", *, omit_zero: bool = False
+) -> Block | None:
     """For each value the bytes `before` (a tag, say) and the value as a varint.
 
-    With `outer`, that pair is the payload of a field of a message whose tag is `outer`.
+    With `outer`, that pair is the payload of a field of a message whose tag is `outer`; None where
+    its length may not fit into one byte. `omit_zero` gives zeros no bytes at all.
     """
-    if _repeats(values):
-        distinct, codes = np.unique(values, return_inverse=True)
-        pieces = varint_fields(before, distinct, outer)
-        return [pieces[code] for code in codes.tolist()]
-    if len(values) == 0:
-        return []
-    table, lengths = _varint_table(values)
     if outer and len(before) + _LONGEST_VARINT >= 0x80:
-        payloads = [before + varint(value) for value in values.tolist()]
-        return [outer + varint(len(payload)) + payload for payload in payloads]
+        return None
+    digits, lengths = _varint_table(values)
     head = np.frombuffer(outer + b"\0" * bool(outer) + before, np.uint8)
-    rows = np.empty((len(values), len(head) + table.shape[1]), np.uint8)
-    rows[:, : len(head)] = head
-    rows[:, len(head) :] = table
+    table = np.empty((len(values), len(head) + digits.shape[1]), np.uint8)
+    table[:, : len(head)] = head
+    table[:, len(head) :] = digits
     if outer:
-        rows[:, len(outer)] = len(before) + lengths
-    data, width = rows.tobytes(), rows.shape[1]
-    starts = range(0, len(data), width)
-    ends = (np.arange(len(values)) * width + len(head) + lengths).tolist()
-    return [data[start:end] for start, end in zip(starts, ends, strict=True)]
+        table[:, len(outer)] = len(before) + lengths
+    lengths = lengths + len(head)
+    if omit_zero:
+        lengths[values == 0] = 0
+    return Block(table, lengths)
+
+
+def joined(blocks: Sequence[Block]) -> list[bytes]:
+    """For each row the fields of all blocks, one after the other."""
+    table = np.concatenate([block.table for block in blocks], axis=1)
+    used = [np.arange(block.table.shape[1]) < block.lengths[:, None] for block in blocks]
+    data = table[np.concatenate(used, axis=1)].tobytes()
+    ends = np.zeros(len(table) + 1, np.int64)
+    np.cumsum(sum(block.lengths for block in blocks), out=ends[1:])
+    return [data[start:end] for start, end in pairwise(ends.tolist())]
