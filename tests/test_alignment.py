@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ def test_long_sequences_with_many_gaps_match_all_that_is_common() -> None:
 def test_matches_are_equal_and_ascend_on_both_sides(left: list[int], right: list[int]) -> None:
     found = pairs(left, right)
     assert all(left[i] == right[j] for i, j in found)
-    assert all(a < c and b < d for (a, b), (c, d) in zip(found, found[1:], strict=False))
+    assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))
 
 
 @given(st.lists(st.integers(0, 99), unique=True), st.data())

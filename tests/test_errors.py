@@ -101,7 +101,7 @@ def test_a_bad_host_trace_is_a_clear_error(tmp_path: Path, make: Callable[[Path]
 
 
 @pytest.mark.parametrize("make", BAD_HOSTS, ids=lambda make: make.__name__)
-def test_the_command_prints_it_and_ends_with_2(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+def test_the_command_says_so_and_ends_with_2(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     path = make(tmp_path / "input.json")
     done = chakra("convert", "--host", path, "-o", tmp_path / "trace.et")
     assert done.returncode == 2

@@ -106,7 +106,7 @@ def test_an_id_that_is_no_number_is_named_by_its_node(tmp_path: Path) -> None:
 def test_a_trace_without_an_end_says_what_is_missing(tmp_path: Path) -> None:
     path = HostRecording().op(3, "op").write(tmp_path / "host.json")
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(FormatError, match="host.json: "):
+    with pytest.raises(FormatError, match=r"host\.json: "):
         read_host(path)
 
 

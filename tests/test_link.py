@@ -217,12 +217,13 @@ def test_a_host_trace_alone_has_order_and_callers_without_times(tmp_path: Path) 
     }
 
 
+DEFAULT = ["0", "default_pg"]
 TENSORS = [[5, 6, 0, 1000, 4, "cuda:0"]]
 ERAS: dict[str, list[Any]] = {
     "number": [TENSORS, 12, 777, 0, "allreduce", [], []],
     "number and size": [TENSORS, 12, 777, 0, "allreduce", [], [], 2],
     "names": [TENSORS, 12, ["0", "default_pg"], 0, "allreduce", [], [], 0, 1, 2],
-    "sequence and p2p": [TENSORS, [12, False], ["0", "default_pg"], 0, "allreduce", [], [], 0, 1, 2],
+    "sequence and p2p": [TENSORS, [12, False], DEFAULT, 0, "allreduce", [], [], 0, 1, 2],
     "asynchronous": [TENSORS, [12, False], ["0", ""], 0, "allreduce", [], [], 0, 1, 2, True],
 }
 
@@ -290,7 +291,8 @@ def test_the_process_group_node_names_groups_and_an_empty_list_is_all_ranks(tmp_
     )
     host = HostRecording().op(3, "## process_group:init ##", inputs=([text], [[]], ["String"]))
     result = convert(tmp_path, host, None)
-    assert [(g.name, g.ranks) for g in result.trace.groups] == [("0", (0, 1, 2, 3)), ("a1f", (1, 3))]
+    groups = [(group.name, group.ranks) for group in result.trace.groups]
+    assert groups == [("0", (0, 1, 2, 3)), ("a1f", (1, 3))]
     assert named(result, "## process_group:init ##").type is NodeType.METADATA
 
 
@@ -299,7 +301,7 @@ def test_every_record_is_accounted_for(tmp_path: Path) -> None:
     profile.events += [
         {"ph": "s", "cat": "ac2g", "id": 7, "pid": 1, "tid": 1, "ts": 1},
         {"ph": "X", "cat": "python_function", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 1},
-        {"ph": "X", "cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7, "ts": 1, "dur": 1},
+        {"ph": "X", "cat": "cuda_sync", "name": "Sync", "pid": 0, "tid": 7, "ts": 1, "dur": 1},
         {"ph": "X", "cat": "news", "name": "?", "pid": 0, "tid": 7, "ts": 1, "dur": 1},
         {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 9},
     ]

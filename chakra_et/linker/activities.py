@@ -27,7 +27,8 @@ class Activities:
     none). `lane` numbers the thread or stream that the activity occupies, `NONE` for one without
     time. `nested_in` is the innermost activity that encloses this one in time on its thread,
     `caller` the operation that called it by all that is known, `launch` the call that launched
-    device work: rows of this table, or `NONE`. `host_order` lists the timed host activities by lane and start.
+    device work: rows of this table, or `NONE`. `host_order` lists the timed host activities by
+    lane and start.
     """
 
     host: Rows
