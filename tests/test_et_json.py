@@ -12,13 +12,14 @@ import jsonschema
 import numpy as np
 import pytest
 from google.protobuf import json_format  # noqa: TID251 - the other side of the agreement
+from et_bytes import framed, unframed
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import traces
 
 from chakra_et.converters.et import decode_et, decode_json, encode_et, encode_json
 from chakra_et.converters.et.json_mapping import JsonError
-from chakra_et.converters.et.wire import field_bytes, read_varint, varint
+from chakra_et.converters.et.wire import field_bytes
 from chakra_et.definitions import FORMAT_VERSION, Kind
 from chakra_et.model import AttributeKey, EdgeKind, Trace
 from chakra_et.proto import et_def_pb2 as pb
@@ -52,10 +53,6 @@ def one_node(**fields: Any) -> Any:
 
 def with_value(**value: Any) -> Any:
     return one_node(attr=[{"name": "a", **value}]).attributes["a"]
-
-
-def framed(*messages: bytes) -> bytes:
-    return b"".join(varint(len(message)) + message for message in messages)
 
 
 # --- Round trips ---------------------------------------------------------------------------------
@@ -132,12 +129,10 @@ def test_storage_is_told_in_words() -> None:
 @given(traces(utf8=True))
 def test_protobuf_parses_each_node_to_the_same_message(trace: Trace) -> None:
     found = json.loads(encoded(trace))
-    wire, at = b"".join(encode_et(trace)), 0
     kinds = [pb.GlobalMetadata] + [pb.Node] * len(trace.nodes)
-    for kind, part in zip(kinds, [found["metadata"], *found["nodes"]], strict=True):
-        length, at = read_varint(wire, at, len(wire))
-        expected = kind.FromString(wire[at : at + length])
-        at += length
+    parts = [found["metadata"], *found["nodes"]]
+    for kind, part, data in zip(kinds, parts, unframed(b"".join(encode_et(trace))), strict=True):
+        expected = kind.FromString(data)
         expected.DiscardUnknownFields()
         parsed = json_format.Parse(json.dumps(part), kind(), ignore_unknown_fields=True)
         assert parsed.SerializeToString() == expected.SerializeToString()
@@ -150,15 +145,11 @@ def test_what_is_written_is_valid_by_the_schema(trace: Trace) -> None:
 
 @given(traces(utf8=True))
 def test_what_protobuf_prints_is_read(trace: Trace) -> None:
-    wire, at = b"".join(encode_et(trace)), 0
     parts: list[tuple[Any, Any]] = []
-    while at < len(wire):
-        length, at = read_varint(wire, at, len(wire))
-        kind = pb.Node if parts else pb.GlobalMetadata
-        message = kind.FromString(wire[at : at + length])
+    for data in unframed(b"".join(encode_et(trace))):
+        message = (pb.Node if parts else pb.GlobalMetadata).FromString(data)
         message.DiscardUnknownFields()
         parts.append((message, json_format.MessageToDict(message)))
-        at += length
     read = decode_json(document(*(d for _, d in parts[1:]), metadata=parts[0][1]))
     assert read == decode_et(framed(*(m.SerializeToString() for m, _ in parts)))
 
