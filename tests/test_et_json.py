@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from google.protobuf import json_format  # noqa: TID251 - the other side of the agreement
 from et_bytes import framed, unframed
+from google.protobuf import json_format  # noqa: TID251 - the other side of the agreement
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import traces
