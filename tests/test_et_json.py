@@ -100,6 +100,7 @@ def test_a_trace_without_nodes_is_read_again() -> None:
         b"\x08\x01" + field_bytes(11, b"\x08\x00"),
         b"\x08\x01" + field_bytes(11, b"\x08\x01") + b"\x60\x02",
         b"\x08\x01\x60\x00",
+        b"\x08\x01\x51" + b"\0" * 8,
     ],
 )
 def test_what_json_cannot_say_stands_as_it_is_on_the_wire(node: bytes) -> None:

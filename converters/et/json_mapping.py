@@ -98,7 +98,8 @@ def to_json(
         behind = skip(data, at, end, wire_type)
         try:
             field = message.fields.get(number)
-            if attribute is not None and field is not None and field.name == "attr":
+            is_attribute = field is not None and field.name == "attr" and wire_type == BYTES
+            if attribute is not None and is_attribute:
                 found.setdefault("attr", []).append(attribute(_content(data[at:behind])))
             else:
                 _add(found, field, wire_type, data[at:behind])
