@@ -15,7 +15,7 @@ import pytest
 import chakra_et
 from chakra_et.definitions import CollectiveType, NodeType
 
-pytest.importorskip("torch")
+pytest.importorskip("torch.profiler")  # plain "torch" could be the folder of this file
 pytestmark = pytest.mark.torch
 
 # The ranks that the recorder starts import it by its name, so it has to lie on the path.
