@@ -699,6 +699,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "lag_ns": Attribute(
+        name="lag_ns",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="ns",
+        meaning=(
+            "Of device work: the time between the end of what it waits for and its start, taken by "
+            "the device's front end. Negative for work that began so long before the end of its "
+            "predecessor on the stream. Absent means 0."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "edge_kinds": Attribute(
         name="edge_kinds",
         scope="node",
@@ -1336,6 +1351,16 @@ class NodeAttributes(ABC):
     def exclusive_ns(self) -> int | None:
         """inclusive_ns without the operators and runtime calls nested in it. Unit: ns."""
         return self._integer("exclusive_ns")
+
+    @property
+    def lag_ns(self) -> int | None:
+        """Of device work: the time between the end of what it waits for and its start, taken by the
+        device's front end.
+
+        Negative for work that began so long before the end of its predecessor on the stream. Absent
+        means 0. Unit: ns.
+        """
+        return self._integer("lag_ns")
 
     @property
     def edge_kinds(self) -> str | None:

@@ -17,9 +17,9 @@ from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.communication import Communication
 from chakra_et.linker.communication_table import RECV, SEND
 from chakra_et.linker.edges.edge_list import EdgeList
-from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.own_time import OwnTime
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace
 from chakra_et.version import PRODUCER
@@ -38,14 +38,14 @@ def assemble(
     device: DeviceTrace | None,
     order: Rows,
     edges: list[EdgeList],
-    time: HostTime,
+    own: OwnTime,
     communication: dict[int, Communication],
     groups: GroupTable,
 ) -> Trace:
     """The trace of all activities in the given order; ids count from 1 in that order."""
     view = _View(table, host, device, order)
     start_ns = table.start_ns[order]
-    duration_ns = np.where(start_ns == UNTIMED, 0, time.end_ns[order] - start_ns)
+    duration_ns = np.where(start_ns == UNTIMED, 0, (own.end_ns - own.begin_ns)[order])
     timed = start_ns != UNTIMED
     nodes = Nodes(
         id=np.arange(1, len(order) + 1, dtype=np.uint64),
@@ -61,6 +61,9 @@ def assemble(
         exact_start=timed,
         exact_duration=timed,
     )
+    lag = own.lag_ns[order]
+    lagging = np.flatnonzero(lag)
+    nodes.attributes.add("lag_ns", Kind.INT64, lag[lagging], lagging)
     return Trace(nodes, _edges(order, edges), _metadata(host, device, groups))
 
 

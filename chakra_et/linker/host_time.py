@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.kineto import Role
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.nesting import NONE
 
@@ -21,6 +22,9 @@ Rows = npt.NDArray[np.int64]
 
 WAIT_NS: Final = 100_000
 """A gap on a thread shorter than this is its own overhead, not waiting."""
+
+WAKE_NS: Final = 200_000
+"""A thread that waited goes on this soon after what it waited for has ended, at the latest."""
 
 
 @dataclass
@@ -113,7 +117,9 @@ def _waits(
     gap_before[inner + 1] = following[inner] - idle_from[inner]
     idle_since[inner + 1] = idle_from[inner]
     candidates = np.flatnonzero(first | (gap_before >= WAIT_NS))
-    lanes = np.unique(lane)
+    # Threads without operations poll and sleep; they neither wait for others nor wake them.
+    lanes = np.unique(lane[table.role[order] == Role.OP])
+    candidates = candidates[np.isin(lane[candidates], lanes)]
     if len(lanes) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
     best_end = np.full(len(candidates), UNTIMED, np.int64)
@@ -124,15 +130,14 @@ def _waits(
         latest = np.where(position > 0, ends[np.maximum(position - 1, 0)], UNTIMED)
         better = (lane[candidates] != other) & (latest > best_end)
         best_end[better], blocker[better] = latest[better], other
-    # A thread that waits goes on soon after what it waited for has ended.
+    # A thread that waits goes on soon after what it waited for has ended; else it slept.
+    late = start[candidates] - best_end
     since = idle_since[candidates]
-    ended_inside = (best_end > since) & (
-        2 * (start[candidates] - best_end) <= gap_before[candidates]
-    )
+    ended_inside = (best_end > since) & (2 * late <= gap_before[candidates]) & (late <= WAKE_NS)
     forward = forward_lane[order[candidates]]
     told = (forward != NONE) & (forward != lane[candidates])
     blocker = np.where(told, forward, blocker)
-    begins = first[candidates]
+    begins = first[candidates] & (best_end != UNTIMED) & (late <= WAKE_NS)
     use = (told | begins | ended_inside) & (blocker != NONE)
     return candidates[use], blocker[use], told[use]
 

@@ -14,17 +14,23 @@ from chakra_et.linker.assemble import assemble
 from chakra_et.linker.communication import find_communication
 from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.event import event_edges
+from chakra_et.linker.edges.group import group_edges
 from chakra_et.linker.edges.launch import launch_edges
+from chakra_et.linker.edges.launched import launched_work
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
+from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges
 from chakra_et.linker.edges.thread import thread_edges
+from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
+from chakra_et.linker.own_time import OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, make_report
-from chakra_et.model import Trace
+from chakra_et.model import EdgeKind, Trace
 
 Rows = npt.NDArray[np.int64]
 
@@ -52,13 +58,25 @@ def link(host: HostTrace | None, device: DeviceTrace | None, rank: int | None = 
     streams = stream_order(table)
     time = host_time(table, _forward_lanes(table, device))
     edges = _edges(table, host, device, streams, time)
-    order, edges = _forward_order(table, host, streams, edges, warnings)
+    copies = EdgeList.certain(EdgeKind.SYNC, *np.zeros((2, 0), np.int64))
+    if device is not None:
+        launched = launched_work(table, device, streams)
+        calls = wait_calls(table, device)
+        copies = copy_edges(table, blocking_copies(table, device))
+        edges += [
+            sync_edges(table, device, launched, calls),
+            copies,
+            event_edges(table, launched, calls),
+            group_edges(table, communication),
+        ]
+    own = own_time(table, time, edges, copies)
+    order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
         warnings.append(
             f"{streams.overlaps} device activities start before their predecessor on the stream "
             "has ended; they wait for the last one that had"
         )
-    trace = assemble(table, host, device, order, edges, time, communication, groups)
+    trace = assemble(table, host, device, order, edges, own, communication, groups)
     report = make_report(table, host, device, join, trace, communication, groups)
     report.warnings += [*warnings, *groups.warnings]
     return Linked(trace, report)
@@ -111,6 +129,7 @@ def _forward_order(
     table: Activities,
     host: HostTrace | None,
     streams: StreamOrder,
+    own: OwnTime,
     edges: list[EdgeList],
     warnings: list[str],
 ) -> tuple[Rows, list[EdgeList]]:
@@ -118,7 +137,7 @@ def _forward_order(
     begun = np.zeros(len(table), np.int64)
     if host is not None:
         begun[: len(host)] = host.id.astype(np.int64)
-    order = issue_order(table, streams, begun)
+    order = issue_order(table, streams, own.begin_ns, begun)
     if contradicting(order, edges) == 0:
         return order, edges
     order, _ = sorted_by_edges(order, edges)

@@ -15,13 +15,14 @@ from chakra_et.linker.nesting import NONE
 Rows = npt.NDArray[np.int64]
 
 
-def issue_order(table: Activities, streams: StreamOrder, begun: Rows) -> Rows:
+def issue_order(table: Activities, streams: StreamOrder, begin_ns: Rows, begun: Rows) -> Rows:
     """All activities as they began: device work not before its launch nor its predecessor.
 
+    `begin_ns[a]` is when the own time of activity a begins.
     `begun[a]` breaks ties of host activities (the number the framework gave them as they started).
     Activities without a time follow their caller.
     """
-    key = _times_of_callers(table)
+    key = _times_of_callers(table, begin_ns)
     work = streams.order
     key[work] = np.maximum(key[work], _launch_times(table, work))
     lane = table.lane[work]
@@ -42,9 +43,9 @@ def _launch_times(table: Activities, work: Rows) -> Rows:
     return np.where(launch != NONE, table.start_ns[launch], UNTIMED)
 
 
-def _times_of_callers(table: Activities) -> Rows:
+def _times_of_callers(table: Activities, begin_ns: Rows) -> Rows:
     """Start times; of an activity without one, that of the nearest caller that has one."""
-    key: Rows = table.start_ns.copy()
+    key: Rows = begin_ns.copy()
     caller = table.caller
     waiting = np.flatnonzero((key == UNTIMED) & (caller != NONE))
     for _ in range(64):

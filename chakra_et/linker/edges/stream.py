@@ -33,36 +33,38 @@ def stream_order(table: Activities) -> StreamOrder:
     launched[table.launch[rows] < 0] = np.iinfo(np.int64).min
     keys = (table.record[rows], launched, table.end_ns[rows], table.start_ns[rows])
     order = rows[np.lexsort((*keys, table.lane[rows]))]
-    overlap = _overlap(table, order)
-    return StreamOrder(order, int(np.count_nonzero(overlap)))
+    return StreamOrder(order, int(np.count_nonzero(_overlap(table, order) > 0)))
 
 
-def _overlap(table: Activities, order: Rows) -> npt.NDArray[np.bool_]:
-    """Whether each activity starts on its stream before its predecessor there has ended."""
+def _overlap(table: Activities, order: Rows) -> Rows:
+    """For how long each activity ran beside its predecessor on the stream, 0 where it did not."""
     lane = table.lane[order]
-    result = np.zeros(len(order), np.bool_)
+    result = np.zeros(len(order), np.int64)
     if len(order):
-        result[1:] = (lane[1:] == lane[:-1]) & (
-            table.start_ns[order][1:] < table.end_ns[order][:-1]
-        )
+        overlap = table.end_ns[order][:-1] - table.start_ns[order][1:]
+        result[1:] = np.where(lane[1:] == lane[:-1], np.maximum(overlap, 0), 0)
     return result
 
 
 def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
     """Edges between neighbours on a stream.
 
-    Evidence: recorded times. Where work overlaps its predecessor (programmatic dependent launch,
-    or a clock that rounds), it waits for the last one that had ended instead, and whoever comes
-    after waits for both.
+    Evidence: recorded times. Work that begins in the second half of its predecessor, and outlasts
+    it (programmatic dependent launch, or a clock that rounds), still waits for it, with a negative
+    lag. Work that truly runs beside its predecessor waits for the last one that had ended instead,
+    and whoever comes after waits for both.
     """
     order = streams.order
     lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
     overlap = _overlap(table, order)
-    neighbours = np.flatnonzero((lane[1:] == lane[:-1]) & ~overlap[1:]) + 1
+    length = end - start
+    beside = np.zeros(len(order), np.bool_)
+    beside[1:] = 2 * overlap[1:] > np.minimum(length[1:], length[:-1])
+    neighbours = np.flatnonzero((lane[1:] == lane[:-1]) & ~beside[1:]) + 1
     source, target = [order[neighbours - 1]], [order[neighbours]]
-    loose = np.flatnonzero(overlap)
+    loose = np.flatnonzero(beside)
     if len(loose):
-        extra = _loose_edges(lane, start, end, overlap, loose)
+        extra = _loose_edges(lane, start, end, beside, loose)
         source.append(order[extra[:, 0]])
         target.append(order[extra[:, 1]])
     return EdgeList.certain(EdgeKind.STREAM, np.concatenate(source), np.concatenate(target))

@@ -1,0 +1,230 @@
+"""Events: device work that waits for what another stream had been given.
+
+Three kinds of evidence, the best first: records of waits; calls that make a stream wait; and,
+inside one launch of a graph, times alone. `docs/edges.md` states the rules.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.sync import SLACK_NS
+from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.nesting import NONE
+from chakra_et.model import EdgeKind
+
+Rows = npt.NDArray[np.int64]
+
+SOON_NS: Final = 20_000
+"""Work that waited for an event starts this soon after the event at the latest."""
+
+
+def event_edges(table: Activities, launched: Launched, calls: WaitCalls) -> EdgeList:
+    """All event edges: recorded ones where the profile has records, inferred ones where not."""
+    waits = calls.of(Wait.STREAM_EVENT)
+    if len(launched.lanes) < 2:
+        return _edges([], [], [])
+    told = waits[calls.recorded[waits]]
+    edges = [recorded_edges(table, launched, calls, told)]
+    if len(told) == 0:
+        edges.append(inferred_edges(table, launched, calls.call[waits]))
+    edges.append(graph_edges(table, launched))
+    return without_implied(table, launched, _concatenate(edges))
+
+
+def recorded_edges(
+    table: Activities, launched: Launched, calls: WaitCalls, waits: Rows
+) -> EdgeList:
+    """Edges from records of waits.
+
+    The source is what had been launched on the stream waited for when the event was recorded; where
+    the profile lacks that call, when the wait was asked for, and the edge is inferred. The target
+    is what is launched next on the waiting stream. An edge against the recorded times is not made.
+    """
+    device = calls.device[waits]
+    awaited = _lanes(launched, device, calls.awaited[waits])
+    waiting = _lanes(launched, device, calls.stream[waits])
+    asked = table.start_ns[calls.call[waits]]
+    record = calls.record[waits]
+    has_record = record != NONE
+    recorded_at = np.where(has_record, table.start_ns[record], asked)
+    source = launched.last_before(awaited, recorded_at)
+    target = launched.first_after(waiting, asked)
+    use = (awaited != NONE) & (waiting != NONE) & (awaited != waiting)
+    use &= (source != NONE) & (target != NONE)
+    use &= table.end_ns[source] <= table.start_ns[target] + SLACK_NS
+    return EdgeList(EdgeKind.EVENT, source[use], target[use], ~has_record[use])
+
+
+def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeList:
+    """Edges from calls that made some stream wait for some event.
+
+    A call is taken to be about what its thread launches next, and about the last work launched
+    before the call on another stream. Of several such streams, as many as there were calls are
+    taken: those whose work ended last before the waiting work began.
+
+    Work on a stream whose thread made such a call since its last launch there, though for other
+    work, waits only if the times show it: it starts late, and soon after that other work has ended.
+    """
+    work = launched.work[table.launch[launched.work] != NONE]
+    launch = table.launch[work]
+    thread, asked = table.lane[launch], table.start_ns[launch]
+    times = {lane: np.sort(table.start_ns[calls[table.lane[calls] == lane]])
+             for lane in np.unique(table.lane[calls]).tolist()}  # fmt: skip
+    between = _calls_between(times, thread, asked, _previous_launch(thread, asked))
+    since = _previous_launch_there(table, launched, work, thread, asked)
+    possible = _calls_between(times, thread, asked, since)
+    late = _unexplained(table, launched)
+    sources, targets = [], []
+    for place in np.flatnonzero(possible > 0).tolist():
+        target = int(work[place])
+        found = _ended_before(table, launched, target, _last_call(times, thread, asked, place))
+        if between[place] == 0:
+            soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
+            found = found[soon & (late[target] > SOON_NS)][:1]
+        for source in found[: max(1, int(between[place]))].tolist():
+            sources.append(source)
+            targets.append(target)
+    return _edges(sources, targets, [True] * len(sources))
+
+
+def graph_edges(table: Activities, launched: Launched) -> EdgeList:
+    """Edges between streams inside one launch of a graph, where times show them.
+
+    A graph's inner dependencies are in no profile. Work that starts late, and soon after work of
+    the same launch on another stream has ended, is taken to have waited for it.
+    """
+    launch = table.launch[launched.work]
+    several = _launches_on_several_streams(launch, launched.lane)
+    late = _unexplained(table, launched)
+    sources, targets = [], []
+    for call in several.tolist():
+        mine = launched.work[launch == call]
+        by_end = mine[np.argsort(table.end_ns[mine], kind="stable")]
+        ends = table.end_ns[by_end]
+        for target in mine[late[mine] > 0].tolist():
+            place = int(np.searchsorted(ends, table.start_ns[target], "right")) - 1
+            while place >= 0 and table.lane[by_end[place]] == table.lane[target]:
+                place -= 1
+            if place < 0:
+                continue
+            wait = table.start_ns[target] - ends[place]
+            if wait <= SOON_NS and wait < late[target]:
+                sources.append(int(by_end[place]))
+                targets.append(target)
+    return _edges(sources, targets, [True] * len(sources))
+
+
+def without_implied(table: Activities, launched: Launched, edges: EdgeList) -> EdgeList:
+    """Without guesses that say no more than an edge between the same streams said before.
+
+    What waits for early work of a stream, after what waited for later work of it, waits for nothing
+    new.
+    """
+    place = np.full(len(table), NONE, np.int64)
+    place[launched.work] = np.arange(len(launched.work))
+    lanes = table.lane[edges.source], table.lane[edges.target]
+    order = np.lexsort((-place[edges.source], place[edges.target], *lanes))
+    kept = np.ones(len(order), np.bool_)
+    reached: dict[tuple[int, int], int] = {}
+    for edge in order.tolist():
+        pair = int(lanes[0][edge]), int(lanes[1][edge])
+        source = int(place[edges.source[edge]])
+        kept[edge] = source > reached.get(pair, -1) or not edges.inferred[edge]
+        reached[pair] = max(source, reached.get(pair, -1))
+    return EdgeList(edges.kind, edges.source[kept], edges.target[kept], edges.inferred[kept])
+
+
+def _lanes(launched: Launched, device: Rows, stream: Rows) -> Rows:
+    pairs = zip(device.tolist(), stream.tolist(), strict=True)
+    return np.array([launched.lane_of.get(pair, NONE) for pair in pairs], np.int64)
+
+
+def _previous_launch(thread: Rows, asked: Rows) -> Rows:
+    """When each launch's thread made its launch before (equal times are one launch)."""
+    order = np.lexsort((asked, thread))
+    result = np.full(len(thread), UNTIMED, np.int64)
+    last: dict[int, tuple[int, int]] = {}
+    threads, times = thread.tolist(), asked.tolist()
+    for place in order.tolist():
+        before, now = last.get(threads[place], (UNTIMED, UNTIMED))
+        if times[place] != now:
+            before, now = now, times[place]
+            last[threads[place]] = before, now
+        result[place] = before
+    return result
+
+
+def _previous_launch_there(
+    table: Activities, launched: Launched, work: Rows, thread: Rows, asked: Rows
+) -> Rows:
+    """When the same thread last launched on the same stream."""
+    place = thread * (int(table.lane.max()) + 1) + table.lane[work]
+    return _previous_launch(place, asked)
+
+
+def _calls_between(times: dict[int, Rows], thread: Rows, until: Rows, since: Rows) -> Rows:
+    """How many of a thread's calls lie between two times."""
+    count = np.zeros(len(thread), np.int64)
+    for lane, when in times.items():
+        mine = thread == lane
+        count[mine] = np.searchsorted(when, until[mine]) - np.searchsorted(when, since[mine])
+    return count
+
+
+def _last_call(times: dict[int, Rows], thread: Rows, asked: Rows, place: int) -> int:
+    when = times[int(thread[place])]
+    return int(when[np.searchsorted(when, asked[place]) - 1])
+
+
+def _ended_before(table: Activities, launched: Launched, target: int, asked: int) -> Rows:
+    """The last work launched elsewhere before a time, if it ended before `target`; latest first."""
+    others = launched.lanes[launched.lanes != table.lane[target]]
+    last = launched.last_before(others, np.full(len(others), asked, np.int64))
+    last = last[last != NONE]
+    last = last[table.end_ns[last] <= table.start_ns[target]]
+    latest_first: Rows = last[np.argsort(-table.end_ns[last], kind="stable")]
+    return latest_first
+
+
+def _unexplained(table: Activities, launched: Launched) -> Rows:
+    """By activity: how long after its launch and its stream's last work device work began."""
+    work = launched.work
+    ready = np.where(table.launch[work] != NONE, table.start_ns[table.launch[work]], UNTIMED)
+    same = launched.lane[1:] == launched.lane[:-1]
+    before = np.append(UNTIMED, np.where(same, table.end_ns[work[:-1]], UNTIMED))
+    ready = np.maximum(ready, before[: len(work)])
+    late = np.zeros(len(table), np.int64)
+    late[work] = np.where(ready == UNTIMED, 0, table.start_ns[work] - ready)
+    return late
+
+
+def _launches_on_several_streams(launch: Rows, lane: Rows) -> Rows:
+    pairs = np.unique(np.stack((launch, lane)), axis=1)[0]
+    calls, counts = np.unique(pairs, return_counts=True)
+    several: Rows = calls[(counts > 1) & (calls != NONE)]
+    return several
+
+
+def _concatenate(edges: list[EdgeList]) -> EdgeList:
+    return EdgeList(
+        EdgeKind.EVENT,
+        np.concatenate([e.source for e in edges]),
+        np.concatenate([e.target for e in edges]),
+        np.concatenate([e.inferred for e in edges]),
+    )
+
+
+def _edges(source: list[int], target: list[int], inferred: list[bool]) -> EdgeList:
+    return EdgeList(
+        EdgeKind.EVENT,
+        np.array(source, np.int64),
+        np.array(target, np.int64),
+        np.array(inferred, np.bool_),
+    )

@@ -1,0 +1,28 @@
+"""Group order: a communication waits for the one before it in its process group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.communication import Communication
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.nesting import NONE
+from chakra_et.model import EdgeKind
+
+
+def group_edges(table: Activities, communication: dict[int, Communication]) -> EdgeList:
+    """Edges between neighbours in each process group.
+
+    Evidence: the group's name and recorded times. Communications of one group that overlap in time
+    (sends and receives in one batch) have no edge between them.
+    """
+    named = [row for row, facts in communication.items() if facts.group is not None]
+    rows = np.array(named, np.int64)
+    rows = rows[table.lane[rows] != NONE]
+    _, group = np.unique([communication[r].group or "" for r in rows.tolist()], return_inverse=True)
+    order = np.lexsort((table.start_ns[rows], group.ravel()))
+    rows, group = rows[order], group.ravel()[order]
+    follows = (group[1:] == group[:-1]) & (table.end_ns[rows][:-1] <= table.start_ns[rows][1:])
+    places = np.flatnonzero(follows)
+    return EdgeList.certain(EdgeKind.GROUP, rows[places], rows[places + 1])

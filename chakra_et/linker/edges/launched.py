@@ -1,0 +1,83 @@
+"""What had been launched when: streams as queues that host threads fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace
+from chakra_et.converters.kineto.device_trace import NO_ID
+from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.edges.stream import StreamOrder
+from chakra_et.linker.nesting import NONE
+
+Rows = npt.NDArray[np.int64]
+
+_TIME_BITS: Final = 50
+
+
+@dataclass
+class Launched:
+    """Device work by stream, with the time at which each piece had been launched.
+
+    `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`
+    ascending within a lane: the start of the launching call, or that of what stands before it on
+    the stream if that is later. Work without a launch in the profile counts as launched at once.
+    """
+
+    work: Rows
+    lane: Rows
+    when: Rows
+    lanes: Rows
+    lane_of: dict[tuple[int, int], int]
+    base: int
+    keys: Rows
+
+    def last_before(self, lane: Rows, time: Rows) -> Rows:
+        """The last work launched on each lane before each time (rows; `NONE` if there is none)."""
+        place = np.searchsorted(self.keys, _keys(lane, time, self.base), "left") - 1
+        return self._rows(place, lane)
+
+    def first_after(self, lane: Rows, time: Rows) -> Rows:
+        """The first work launched on each lane after each time (rows; `NONE` if there is none)."""
+        return self._rows(np.searchsorted(self.keys, _keys(lane, time, self.base), "right"), lane)
+
+    def _rows(self, place: Rows, lane: Rows) -> Rows:
+        if len(self.work) == 0:
+            return np.full(len(lane), NONE, np.int64)
+        near = np.clip(place, 0, len(self.work) - 1)
+        there = (near == place) & (self.lane[near] == lane)
+        return np.where(there, self.work[near], NONE)
+
+
+def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) -> Launched:
+    """The queues of all streams."""
+    work = streams.order
+    lane = table.lane[work]
+    launch = table.launch[work]
+    when = np.where(launch != NONE, table.start_ns[launch], UNTIMED)
+    lanes, begins = np.unique(lane, return_index=True)
+    for start, end in zip(begins, np.append(begins[1:], len(work))):  # noqa: B905 - neighbours
+        when[start:end] = np.maximum.accumulate(when[start:end])
+    record = table.record[work[begins]] if len(work) else work
+    lane_of = {}
+    for number, row in zip(lanes.tolist(), record.tolist(), strict=True):
+        place = device.device[row] if device.device[row] != NO_ID else device.pid[row]
+        stream = device.stream[row] if device.stream[row] != NO_ID else device.tid[row]
+        lane_of[int(place), int(stream)] = number
+    known = when[when != UNTIMED]
+    # One below the first launch, so that work without a launch comes before it.
+    base = int(known.min()) - 1 if len(known) else 0
+    when = np.where(when == UNTIMED, base, when)
+    return Launched(work, lane, when, lanes, lane_of, base, _keys(lane, when, base))
+
+
+def _keys(lane: Rows, time: Rows, base: int) -> Rows:
+    """Lane and time as one number, so that NumPy can search in both at once.
+
+    Times are cut to 2**50 ns (13 days) from `base`; what lies outside is before or after all else.
+    """
+    return (lane << _TIME_BITS) + np.clip(time - base, 0, (1 << _TIME_BITS) - 1)

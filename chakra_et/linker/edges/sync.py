@@ -1,0 +1,153 @@
+"""Synchronisation: host work that goes on when device work has ended.
+
+A call that only waits (`cudaStreamSynchronize` and its kin) begins its own work when what it waits
+for has ended, so its edges lead into the call. A blocking copy launches what it waits for; its edge
+leads into the activity after the call on its thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.nesting import NONE
+from chakra_et.model import EdgeKind
+
+Rows = npt.NDArray[np.int64]
+
+SLACK_NS: Final = 10_000
+"""How far the device's clock may be ahead of the host's: a wait may seem to end before its target.
+"""
+
+
+@dataclass
+class _Found:
+    """Edges as they are found: device work, the call that waited, and whether it is a guess."""
+
+    source: list[int]
+    target: list[int]
+    inferred: list[bool]
+
+    def add(self, source: int, target: int, inferred: bool) -> None:
+        self.source.append(source)
+        self.target.append(target)
+        self.inferred.append(inferred)
+
+
+def sync_edges(
+    table: Activities, device: DeviceTrace, launched: Launched, calls: WaitCalls
+) -> EdgeList:
+    """Edges from device work into the calls that waited for it.
+
+    Evidence: records of waits name the stream, or the event and the call that recorded it; the
+    target is what had been launched there before. Without them, a call for the whole device waits
+    for every stream; a call for one stream or event waits for the stream whose last work ended
+    last before the call did, and the edge is inferred. An edge against the recorded times is not
+    made.
+    """
+    found = _Found([], [], [])
+    if len(launched.work) == 0:
+        return _edge_list(found)
+    for place in calls.of(Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE).tolist():
+        call = int(calls.call[place])
+        end = int(table.end_ns[call]) + SLACK_NS
+        lanes, told = _lanes(calls, place, launched)
+        last = launched.last_before(lanes, _asked_at(table, calls, place, len(lanes)))
+        last = last[last != NONE]
+        last = last[table.end_ns[last] <= end]
+        if len(last) == 0:
+            continue
+        if told:
+            for work in last.tolist():
+                found.add(work, call, False)
+            continue
+        latest = int(last[np.argmax(table.end_ns[last])])
+        if table.end_ns[latest] > table.start_ns[call]:
+            found.add(latest, call, True)
+        elif calls.kind[place] == Wait.STREAM:
+            found.add(_own_stream(table, call, last, launched), call, True)
+    return _edge_list(found)
+
+
+def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool]:
+    """The lanes that a call may wait for, and whether the profile tells that it waits for all."""
+    kind = calls.kind[place]
+    device = int(calls.device[place])
+    if kind == Wait.DEVICE:
+        mine = [lane for (d, _), lane in launched.lane_of.items() if device in (NONE, d)]
+        return np.array(mine, np.int64), True
+    stream = calls.awaited[place] if kind == Wait.EVENT else calls.stream[place]
+    lane = launched.lane_of.get((device, int(stream)))
+    if calls.recorded[place] and stream != NONE:
+        return np.array([] if lane is None else [lane], np.int64), True
+    return launched.lanes, False
+
+
+def _asked_at(table: Activities, calls: WaitCalls, place: int, count: int) -> Rows:
+    """When what a call waits for had been launched: at the call, or when the event was recorded."""
+    record = int(calls.record[place])
+    call = record if calls.kind[place] == Wait.EVENT and record != NONE else calls.call[place]
+    return np.full(count, table.start_ns[call], np.int64)
+
+
+def _own_stream(table: Activities, call: int, last: Rows, launched: Launched) -> int:
+    """Of work that had ended before a call, that of the stream that its thread used last."""
+    launch = table.launch[last]
+    mine = (launch != NONE) & (table.lane[launch] == table.lane[call])
+    rows = last[mine] if mine.any() else last
+    when = np.where(table.launch[rows] != NONE, table.start_ns[table.launch[rows]], launched.base)
+    return int(rows[np.argmax(when)])
+
+
+def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
+    """Device copies that the launching call waited for.
+
+    Evidence: a call that is not named asynchronous, or a copy from or to pageable memory of the
+    host; and the copy ended before the call did.
+    """
+    copies = np.flatnonzero(table.work & (table.launch != NONE))
+    category = np.array([c in _COPIES for c in device.categories.in_order], np.bool_)
+    copies = copies[category[device.category[table.record[copies]]]]
+    call = table.launch[copies]
+    asynchronous = np.array(["Async" in name for name in device.names.in_order], np.bool_)
+    pageable = np.array([_to_pageable(name) for name in device.names.in_order], np.bool_)
+    waits = ~asynchronous[device.name[table.record[call]]]
+    waits |= pageable[device.name[table.record[copies]]]
+    ended = table.end_ns[copies] <= table.end_ns[call]
+    blocking: Rows = copies[waits & ended & (table.role[call] == Role.CALL)]
+    return blocking
+
+
+_COPIES: Final = frozenset({"gpu_memcpy", "Memcpy"})
+
+
+def _to_pageable(name: str) -> bool:
+    return "Pageable)" in name and "DtoH" in name
+
+
+def copy_edges(table: Activities, copies: Rows) -> EdgeList:
+    """Edges from blocking copies into what their thread did after the call."""
+    follows = np.full(len(table), NONE, np.int64)
+    order = table.host_order
+    same = table.lane[order][1:] == table.lane[order][:-1]
+    follows[order[:-1][same]] = order[1:][same]
+    after = follows[table.launch[copies]]
+    use = after != NONE
+    return EdgeList.certain(EdgeKind.SYNC, copies[use], after[use])
+
+
+def _edge_list(found: _Found) -> EdgeList:
+    return EdgeList(
+        EdgeKind.SYNC,
+        np.array(found.source, np.int64),
+        np.array(found.target, np.int64),
+        np.array(found.inferred, np.bool_),
+    )

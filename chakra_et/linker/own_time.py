@@ -1,0 +1,109 @@
+"""Own time: when each node's own work begins and ends, so that its edges give the recording.
+
+Host time is moved, never lost. Where device work began while the call that launched it was still
+running, the call's own time ends there, and the rest of it belongs to what follows on the thread.
+What waited begins when its wait was over; the wait belongs to nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.host_time import HostTime
+from chakra_et.linker.nesting import NONE
+from chakra_et.model import EdgeKind
+
+Rows = npt.NDArray[np.int64]
+
+LAG_NS: Final = 20_000
+"""Device work that starts later than this after all that it is known to wait for waited for
+something that the files do not show."""
+
+
+@dataclass
+class OwnTime:
+    """By activity: where its own time begins and ends, and, of device work, its lag.
+
+    A lag is the time from the end of what device work waits for to its start, where the device's
+    front end explains it; it is negative for work that began before the end of its predecessor on
+    the stream, and then counts from that end alone. `unexplained` counts device work that started
+    later than that.
+    """
+
+    begin_ns: Rows
+    end_ns: Rows
+    lag_ns: Rows
+    unexplained: int
+
+
+def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: EdgeList) -> OwnTime:
+    """Own times by all edges; `copies` are the edges of blocking copies, part of `edges`."""
+    begin, end = table.start_ns.copy(), time.end_ns.copy()
+    before, after = _neighbours(table)
+    _cut_launches(table, time, begin, end, after)
+    # Later ones override: what a thread does after a blocking copy begins with the copy's end.
+    begin[copies.target] = table.end_ns[copies.source]
+    for found in edges:
+        if found.kind is EdgeKind.SYNC:
+            np.maximum.at(begin, found.target, table.end_ns[found.source])
+    _begin_after_threads(time, begin, end, before)
+    host = table.timed_host
+    begin[host] = np.minimum(begin[host], end[host])
+    stream = _ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
+    others = _ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
+    ready = np.maximum(stream, others)
+    work = table.work & (ready != UNTIMED)
+    lag = np.where(work, table.start_ns - ready, 0)
+    late = lag > LAG_NS
+    lag[late] = 0
+    # Only work that runs beside its predecessor on the stream starts before what it waits for ends.
+    beside = work & (stream != UNTIMED) & (table.start_ns < stream)
+    lag[lag < 0] = 0
+    lag[beside] = (table.start_ns - stream)[beside]
+    return OwnTime(begin, end, lag, int(np.count_nonzero(late)))
+
+
+def _neighbours(table: Activities) -> tuple[Rows, Rows]:
+    """What each host activity's thread did before and after it."""
+    before = np.full(len(table), NONE, np.int64)
+    after = np.full(len(table), NONE, np.int64)
+    order = table.host_order
+    same = table.lane[order][1:] == table.lane[order][:-1]
+    before[order[1:][same]] = order[:-1][same]
+    after[order[:-1][same]] = order[1:][same]
+    return before, after
+
+
+def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, after: Rows) -> None:
+    work = np.flatnonzero(table.work & (table.launch != NONE))
+    first = np.full(len(table), np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(first, table.launch[work], table.start_ns[work])
+    calls = np.unique(table.launch[work])
+    calls = calls[first[calls] < end[calls]]
+    end[calls] = np.maximum(first[calls], table.start_ns[calls])
+    waiting = np.zeros(len(table), np.bool_)
+    waiting[time.waiting] = True
+    followed = calls[after[calls] != NONE]
+    followed = followed[~waiting[after[followed]]]
+    begin[after[followed]] = end[followed]
+
+
+def _begin_after_threads(time: HostTime, begin: Rows, end: Rows, before: Rows) -> None:
+    previous = before[time.waiting]
+    own = np.where(previous != NONE, end[previous], UNTIMED)
+    begin[time.waiting] = np.maximum(own, end[time.waited_for])
+
+
+def _ready(table: Activities, edges: list[EdgeList], end: Rows) -> Rows:
+    """When the last of what each activity waits for had ended; `UNTIMED` where there is none."""
+    ready = np.full(len(table), UNTIMED, np.int64)
+    ends = np.where(table.work, table.end_ns, end)
+    for found in edges:
+        np.maximum.at(ready, found.target, ends[found.source])
+    return ready
