@@ -11,6 +11,7 @@ from rich.console import Console
 from chakra_et import __version__
 from chakra_et.cli.convert import convert_command
 from chakra_et.cli.info import info_command
+from chakra_et.cli.replay import ReplayCommand, replay_command
 from chakra_et.errors import ChakraError
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ def _chakra(
 
 app.command("convert")(convert_command)
 app.command("info")(info_command)
+app.command("replay", cls=ReplayCommand)(replay_command)
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
     overlap = _overlap(table, order)
     length = end - start
     beside = np.zeros(len(order), np.bool_)
-    beside[1:] = 2 * overlap[1:] > np.minimum(length[1:], length[:-1])
+    beside[1:] = (overlap[1:] > 0) & (2 * overlap[1:] >= np.minimum(length[1:], length[:-1]))
     neighbours = np.flatnonzero((lane[1:] == lane[:-1]) & ~beside[1:]) + 1
     source, target = [order[neighbours - 1]], [order[neighbours]]
     loose = np.flatnonzero(beside)

@@ -1,0 +1,183 @@
+"""`chakra replay`: run a trace by its edges."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperCommand
+
+from chakra_et.errors import ChakraError
+from chakra_et.files import read, write
+from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.model import Trace, TraceSet
+from chakra_et.pairing import rank_in_name
+from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
+
+
+class ReplayCommand(TyperCommand):
+    """A command whose option `--scale` takes two values, a selector and a factor."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Join the two values, as typer knows no option that is repeated and takes two."""
+        joined: list[str] = []
+        rest = iter(args)
+        for arg in rest:
+            joined.append(arg)
+            if arg == "--scale":
+                joined.append("\0".join(value for _, value in zip(range(2), rest, strict=False)))
+        return super().parse_args(ctx, joined)
+
+
+def replay_command(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="An ET, or a directory with the ETs of all ranks.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Write the replayed timeline as an ET; for a directory of ranks, a directory.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scale",
+            metavar="SELECTOR FACTOR",
+            help="Multiply durations, as in --scale 'name~gemm' 0.5. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            metavar="LATENCY_US,GB_PER_S",
+            help="Take transfers of several ranks from an alpha-beta model, not the recording.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run a trace by its edges, and compare the outcome with the recording.
+
+    Several ranks run together: their collectives and messages begin when the last member arrives.
+    """
+    traces = _read(source)
+    done = replay(
+        traces,
+        scale=[_scale(text) for text in scale or []],
+        network=None if network is None else _network(network),
+    )
+    if output is not None:
+        _write(done, output, source.is_dir())
+    if as_json:
+        text = msgspec.json.format(msgspec.json.encode(done.as_dict()), indent=2)
+        sys.stdout.write(text.decode() + "\n")
+    else:
+        _show(Console(highlight=False), done)
+
+
+def _read(source: Path) -> TraceSet:
+    if not source.is_dir():
+        trace = read(source)
+        return TraceSet({trace.rank or 0: trace})
+    traces: dict[int, Trace] = {}
+    for path in sorted(p for p in source.iterdir() if p.is_file()):
+        if sniff(path) not in (FileKind.ET, FileKind.ET_JSON):
+            continue
+        trace = read(path)
+        rank = trace.rank if trace.rank is not None else _rank(path, len(traces))
+        if rank in traces:
+            raise ChakraError(
+                f"two files are of rank {rank}", path=path, remedy="Keep each run in a directory."
+            )
+        traces[rank] = trace
+    if not traces:
+        raise ChakraError("no ET in this directory", path=source, remedy="Make some with convert.")
+    return TraceSet(traces)
+
+
+def _rank(path: Path, default: int) -> int:
+    parts = [part for part in path.name.split(".") if part.isdigit()]
+    named = rank_in_name(path)
+    return int(parts[-1]) if parts else default if named is None else named
+
+
+def _scale(text: str) -> tuple[str, float]:
+    selector, _, factor = text.partition("\0")
+    try:
+        return selector, float(factor)
+    except ValueError:
+        raise ChakraError(
+            f"--scale takes a selector and a factor, not {selector!r} and {factor!r}",
+            remedy="Write --scale 'name~gemm' 0.5.",
+        ) from None
+
+
+def _network(text: str) -> AlphaBeta:
+    try:
+        latency_us, gigabytes = (float(part) for part in text.split(","))
+        if latency_us >= 0 and gigabytes > 0:
+            return AlphaBeta(latency_us * 1e3, gigabytes * 1e9)
+    except ValueError:
+        pass
+    raise ChakraError(
+        f"--network takes a latency in us and a bandwidth in GB/s, not {text!r}",
+        remedy="Write --network 5,100.",
+    )
+
+
+def _write(done: Replay, output: Path, directory: bool) -> None:
+    if not directory:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write(done.trace, output)
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    for rank, trace in done.traces.items():
+        write(trace, output / f"replayed.{rank}.et")
+
+
+def _show(console: Console, done: Replay) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("rank", "span ms", "recorded", "error", "kernels", "p95",
+                  "comm ms", "recorded", "bound by"):  # fmt: skip
+        table.add_column(title, justify="left" if title in ("rank", "bound by") else "right")
+    for rank, found in done.figures.items():
+        table.add_row(*_row(rank, found, done.paths[rank]))
+    console.print(table)
+    for rank, path in done.paths.items():
+        if path.by_name_ns:
+            name, took = path.by_name_ns[0]
+            share = took / path.length_ns if path.length_ns else 0.0
+            console.print(Text(f"rank {rank}: most of its path is {name[:60]!r}, {share:.1%}"))
+    if len(done.traces) > 1:
+        console.print(f"{done.matched} communication nodes matched across ranks")
+    for reason, count in done.unmatched.items():
+        console.print(Text(f"  {count} not matched: {reason}", style="yellow"))
+
+
+def _row(rank: int, found: Figures, path: CriticalPath) -> list[str]:
+    length = path.length_ns or 1
+    shares = sorted(path.bound_ns.items(), key=lambda item: -item[1])
+    return [
+        str(rank),
+        f"{found.span_ns / 1e6:.3f}",
+        f"{found.recorded_span_ns / 1e6:.3f}",
+        f"{found.span_error:+.2%}",
+        f"{found.kernel_start_error['median']:.2%}",
+        f"{found.kernel_start_error['p95']:.2%}",
+        f"{found.replayed.exposed_comm_ns / 1e6:.3f}",
+        f"{found.recorded.exposed_comm_ns / 1e6:.3f}",
+        ", ".join(f"{name} {ns / length:.0%}" for name, ns in shares if ns),
+    ]

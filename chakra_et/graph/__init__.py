@@ -1,0 +1,14 @@
+"""Graph algorithms on columns: neighbours, order, cycles, slimming."""
+
+from chakra_et.graph.adjacency import Adjacency, EdgeRows, edge_rows
+from chakra_et.graph.order import find_cycle, topological_order
+from chakra_et.graph.slim import implied_edges
+
+__all__ = [
+    "Adjacency",
+    "EdgeRows",
+    "edge_rows",
+    "find_cycle",
+    "implied_edges",
+    "topological_order",
+]

@@ -1,0 +1,76 @@
+"""What a replay reads from one trace, in columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.definitions import NodeType
+from chakra_et.graph import EdgeRows, edge_rows
+from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_COMMUNICATION = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
+
+
+@dataclass
+class Columns:
+    """One rank's nodes and edges. Times in ns; `start` and `end` are the recorded ones.
+
+    `device` marks work that occupies no host processor, `communication` transfers between ranks.
+    `timed` is false for nodes whose start is not known. `release` is the recorded start of nodes
+    that no host work leads to (first of a thread, device work that was launched before the trace
+    began), else the start of the trace.
+    """
+
+    trace: Trace
+    start: Rows
+    end: Rows
+    duration: Rows
+    lag: Rows
+    release: Rows
+    timed: Mask
+    device: Mask
+    communication: Mask
+    edges: EdgeRows
+    kind: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def columns_of(trace: Trace) -> Columns:
+    """The columns of a trace."""
+    nodes, attributes = trace.nodes, trace.nodes.attributes
+    edges = edge_rows(trace)
+    kind = trace.edges.kind[edges.place]
+    timed = nodes.start_ns != UNKNOWN_NS
+    origin = int(nodes.start_ns[timed].min()) if timed.any() else 0
+    start = np.where(timed, nodes.start_ns, origin)
+    communication = np.isin(nodes.type, _COMMUNICATION)
+    device = ~attributes.dense("is_cpu_op", False, np.bool_)
+    inclusive = attributes.dense("inclusive_ns", -1, np.int64)
+    known = ~device & (inclusive >= 0)
+    held = np.zeros(len(nodes), np.bool_)
+    held[edges.target[~np.isin(kind, _DEVICE_KINDS)]] = True
+    return Columns(
+        trace=trace,
+        start=start,
+        end=start + np.where(known, inclusive, nodes.duration_ns),
+        duration=nodes.duration_ns,
+        lag=attributes.dense("lag_ns", 0, np.int64),
+        release=np.where(held, origin, start),
+        timed=timed,
+        device=device,
+        communication=communication,
+        edges=edges,
+        kind=kind,
+    )
+
+
+_DEVICE_KINDS = (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.GROUP)
+"""Kinds of edges that only hold device work back; what begins it is a launch."""

@@ -1,0 +1,126 @@
+"""Figures: how near a replay comes to the recording, and what the time went into."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.replay.columns import Columns
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where the time of a rank goes, in ns; the four parts add up to the span."""
+
+    exposed_compute_ns: int
+    overlap_ns: int
+    exposed_comm_ns: int
+    other_ns: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a replay says of one rank.
+
+    Shares are of the recorded span. `span_error` is signed; `kernel_start_error` holds the median
+    and the 95th percentile of the absolute error in the start of device work, counted from the
+    start of the rank. `unexplained` is the number of device nodes that started more than `LATE_NS`
+    after all that they are known to wait for: what they waited for is in no file.
+    """
+
+    nodes: int
+    span_ns: int
+    recorded_span_ns: int
+    span_error: float
+    kernel_start_error: dict[str, float]
+    recorded: Breakdown
+    replayed: Breakdown
+    edges: dict[str, dict[str, int]]
+    unexplained: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        content = asdict(self)
+        recorded, replayed = content.pop("recorded"), content.pop("replayed")
+        content["exposed_comm_ns"] = {
+            "recorded": recorded["exposed_comm_ns"],
+            "replayed": replayed["exposed_comm_ns"],
+        }
+        content["breakdown"] = {"recorded": recorded, "replayed": replayed}
+        return content
+
+
+LATE_NS = 20_000
+
+
+def figures(columns: Columns, start: Rows, end: Rows) -> Figures:
+    """Compare replayed times of one rank with the recorded ones."""
+    timed = columns.timed
+    recorded_from, recorded_to = _bounds(columns.start[timed], columns.end[timed])
+    # What had no time and took none has no place on the new timeline either.
+    placed = timed | (end > start)
+    begin, finish = _bounds(start[placed], end[placed])
+    span = recorded_to - recorded_from
+    kernels = columns.device & timed
+    moved = (start - begin) - (columns.start - recorded_from)
+    error = np.abs(moved[kernels]) / span if span else np.zeros(0)
+    return Figures(
+        nodes=len(columns),
+        span_ns=finish - begin,
+        recorded_span_ns=span,
+        span_error=(finish - begin - span) / span if span else 0.0,
+        kernel_start_error={
+            "median": float(np.median(error)) if len(error) else 0.0,
+            "p95": float(np.percentile(error, 95)) if len(error) else 0.0,
+        },
+        recorded=_breakdown(columns, columns.start, columns.start + columns.duration, timed, span),
+        replayed=_breakdown(columns, start, end, placed, finish - begin),
+        edges={
+            kind.label: {"total": total, "inferred": guessed}
+            for kind, (total, guessed) in columns.trace.edges.counts().items()
+        },
+        unexplained=_unexplained(columns),
+    )
+
+
+def _bounds(start: Rows, end: Rows) -> tuple[int, int]:
+    return (int(start.min()), int(end.max())) if len(start) else (0, 0)
+
+
+def _breakdown(columns: Columns, start: Rows, end: Rows, placed: Mask, span: int) -> Breakdown:
+    """Unions of intervals: computing and communicating, each alone and both at once.
+
+    Where a trace has no device work but communication, host nodes are what computes.
+    """
+    communicates = columns.communication & placed
+    computes = columns.device & ~columns.communication & placed
+    if not computes.any():
+        computes = ~columns.device & placed
+    c, m = _union(start[computes], end[computes]), _union(start[communicates], end[communicates])
+    either = computes | communicates
+    both = c + m - _union(start[either], end[either])
+    return Breakdown(c - both, both, m - both, max(span - (c + m - both), 0))
+
+
+def _union(start: Rows, end: Rows) -> int:
+    """The length of the union of intervals."""
+    if len(start) == 0:
+        return 0
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    gaps = start[1:] - end[:-1]
+    return int(end[-1] - start[0] - gaps[gaps > 0].sum())
+
+
+def _unexplained(columns: Columns) -> int:
+    ready = np.full(len(columns), np.iinfo(np.int64).min, np.int64)
+    device_end = columns.start + columns.duration
+    np.maximum.at(ready, columns.edges.target, device_end[columns.edges.source])
+    held = columns.device & columns.timed & (ready > np.iinfo(np.int64).min)
+    return int(np.count_nonzero(held & (columns.start - ready > LATE_NS)))

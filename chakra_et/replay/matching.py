@@ -1,0 +1,205 @@
+"""Communications of several ranks that belong together.
+
+Collectives match by group, by type and by their place among the group's collectives of that rank,
+counted from a call that all recordings have; sends match receives by the two ranks, the tag and
+their place. What finds no counterpart runs with its recorded duration, and is reported with the
+reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.model import UNKNOWN_NS, ProcessGroup, Trace, TraceSet
+
+_SHIFT: Final = 4
+"""How many calls the recordings of two ranks may begin apart."""
+
+
+@dataclass
+class Match:
+    """One communication: the row of each member's node, by rank, with its size in bytes."""
+
+    members: dict[int, int]
+    collective: CollectiveType | None
+    size_bytes: int
+    place: str
+
+
+@dataclass
+class Matching:
+    """All matches, and how many nodes had none, by reason."""
+
+    matches: list[Match] = field(default_factory=list)
+    unmatched: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def matched_nodes(self) -> int:
+        """How many nodes have a counterpart."""
+        return sum(len(match.members) for match in self.matches)
+
+
+@dataclass(frozen=True)
+class _Member:
+    row: int
+    type: int
+    size: int
+    end_ns: int
+
+
+def match_communication(traces: TraceSet) -> Matching:
+    """Match the communications of all ranks."""
+    matching = Matching()
+    groups = {group.name: group for group in traces.groups}
+    calls: dict[str, dict[int, list[_Member]]] = defaultdict(dict)
+    messages: dict[tuple[int, int, int], dict[NodeType, list[_Member]]] = defaultdict(dict)
+    for rank, trace in traces.items():
+        _collect(rank, trace, calls, messages, matching)
+    for name, ranks in sorted(calls.items()):
+        _match_group(name, groups.get(name), ranks, traces, matching)
+    for (source, target, tag), sides in sorted(messages.items()):
+        _match_messages(source, target, tag, sides, matching)
+    return matching
+
+
+def _integer(trace: Trace, row: int, name: str, default: int) -> int:
+    value = trace.nodes.attributes.get(row, name)
+    return value if isinstance(value, int) else default
+
+
+def _collect(
+    rank: int,
+    trace: Trace,
+    calls: dict[str, dict[int, list[_Member]]],
+    messages: dict[tuple[int, int, int], dict[NodeType, list[_Member]]],
+    matching: Matching,
+) -> None:
+    nodes = trace.nodes
+    ends = np.where(nodes.start_ns == UNKNOWN_NS, 0, nodes.start_ns + nodes.duration_ns)
+    wanted = np.flatnonzero(
+        np.isin(nodes.type, (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV))
+    )
+    # Rows need not be in order of time; the order of a group's calls is.
+    wanted = wanted[np.argsort(nodes.start_ns[wanted], kind="stable")]
+    for row in wanted.tolist():
+        size = _integer(trace, row, "comm_size", 0)
+        kind = NodeType(int(nodes.type[row]))
+        if kind is NodeType.COMM_COLL:
+            member = _Member(row, _integer(trace, row, "comm_type", -1), size, int(ends[row]))
+            name = str(nodes.attributes.get(row, "pg_name") or "")
+            calls[name].setdefault(rank, []).append(member)
+            continue
+        sends = kind is NodeType.COMM_SEND
+        peer = _integer(trace, row, "comm_dst" if sends else "comm_src", -1)
+        if peer < 0:
+            matching.unmatched["the other rank of a message is not known"] += 1
+            continue
+        pair = (rank, peer) if sends else (peer, rank)
+        tag = _integer(trace, row, "comm_tag", 0)
+        sides = messages[pair[0], pair[1], tag]
+        sides.setdefault(kind, []).append(_Member(row, int(kind), size, int(ends[row])))
+
+
+def _match_group(
+    name: str,
+    group: ProcessGroup | None,
+    ranks: dict[int, list[_Member]],
+    traces: TraceSet,
+    matching: Matching,
+) -> None:
+    label = f"group {name!r}" if name else "the default group"
+    members = set(group.ranks) if group is not None and group.ranks else set(ranks)
+    if not name or group is None or not group.ranks:
+        members |= set(ranks)
+    missing = sorted(members - set(traces))
+    if missing:
+        calls = sum(map(len, ranks.values()))
+        matching.unmatched[f"{label}: ranks {missing[:8]} have no trace"] += calls
+        return
+    first = _first_places(ranks)
+    for place in range(max(first[rank] + len(ranks[rank]) for rank in ranks)):
+        called = {
+            rank: ranks[rank][place - first[rank]]
+            for rank in sorted(members)
+            if rank in ranks and 0 <= place - first[rank] < len(ranks[rank])
+        }
+        absent = sorted(members - set(called))
+        if absent:
+            reason = f"{label}: no counterpart in the trace of ranks {absent[:8]}"
+            matching.unmatched[reason] += len(called)
+            continue
+        types = {member.type for member in called.values()}
+        if len(types) > 1:
+            # From here on the ranks are out of step: what follows would be matched falsely.
+            left = sum(len(ranks[rank]) - (place - first[rank]) for rank in members)
+            matching.unmatched[f"{label}: types differ from call {place} on"] += left
+            return
+        told = types.pop()
+        matching.matches.append(
+            Match(
+                {rank: member.row for rank, member in called.items()},
+                CollectiveType(told) if told in set(CollectiveType) else None,
+                max(member.size for member in called.values()),
+                f"{label}, call {place}",
+            )
+        )
+
+
+def _first_places(ranks: dict[int, list[_Member]]) -> dict[int, int]:
+    """Which of the group's calls is the first that each rank's trace has.
+
+    Recordings do not begin with the same call everywhere. Members of a call end together, so that
+    at the right shift the ends of two ranks differ by one number, that of their clocks.
+    """
+    longest = max(ranks, key=lambda rank: len(ranks[rank]))
+    reference = np.array([member.end_ns for member in ranks[longest]])
+    shifts = {
+        rank: _shift(reference, np.array([member.end_ns for member in calls]))
+        for rank, calls in ranks.items()
+    }
+    earliest = min(shifts.values())
+    return {rank: shift - earliest for rank, shift in shifts.items()}
+
+
+def _shift(reference: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
+    """By how many places a rank's calls begin later than those of the reference."""
+    reach = min(_SHIFT + len(reference) - len(ends), len(reference) - 1)
+    scores = {}
+    for shift in range(-min(_SHIFT, len(ends) - 1), reach + 1):
+        theirs = reference[max(shift, 0) : max(shift, 0) + len(ends) + min(shift, 0)]
+        mine = ends[max(-shift, 0) :][: len(theirs)]
+        if 2 * len(mine) >= len(ends) and len(mine) > 1:
+            gap = mine - theirs
+            scores[shift] = float(np.median(np.abs(gap - np.median(gap))))
+    best = min(scores, key=lambda shift: (scores[shift], abs(shift)), default=0)
+    # Only a clearly better fit speaks against the plain order.
+    return best if best and scores[best] * 2 < scores.get(0, np.inf) else 0
+
+
+def _match_messages(
+    source: int,
+    target: int,
+    tag: int,
+    sides: dict[NodeType, list[_Member]],
+    matching: Matching,
+) -> None:
+    sends, receives = sides.get(NodeType.COMM_SEND, []), sides.get(NodeType.COMM_RECV, [])
+    for place, (send, receive) in enumerate(zip(sends, receives)):  # noqa: B905 - unequal is told
+        matching.matches.append(
+            Match(
+                {source: send.row, target: receive.row},
+                None,
+                max(send.size, receive.size),
+                f"rank {source} to {target}, tag {tag}, message {place}",
+            )
+        )
+    extra = abs(len(sends) - len(receives))
+    if extra:
+        side = "receive" if len(sends) > len(receives) else "send"
+        matching.unmatched[f"rank {source} to {target}: no {side} for a message"] += extra

@@ -1,0 +1,155 @@
+"""From traces to a plan: one graph over all ranks, with joints where ranks or streams meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.model import EdgeKind
+from chakra_et.replay.columns import Columns
+from chakra_et.replay.engine import Plan
+from chakra_et.replay.matching import Match
+from chakra_et.replay.network import AlphaBeta
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass
+class Layout:
+    """A plan, where each rank's rows begin in it, and for each row the one that holds its end."""
+
+    plan: Plan
+    first: list[int]
+    ends_at: Rows
+
+
+def make_plan(
+    ranks: Sequence[Columns],
+    durations: Sequence[Rows],
+    offsets: Sequence[int],
+    matches: Sequence[dict[int, int]],
+    transfers: Rows,
+) -> Layout:
+    """Lay out the graph of all ranks.
+
+    `durations[i]` are the durations to run rank i with, `offsets[i]` what its clock is ahead of the
+    common one. Each match maps places in `ranks` to rows there; its members start on their own, and
+    end together, `transfers[m]` ns after the last of them has started.
+    """
+    sizes = [len(columns) for columns in ranks]
+    first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    total = int(first[-1])
+    lag = np.concatenate([c.lag for c in ranks]) if total else np.zeros(0, np.int64)
+    source = np.concatenate([c.edges.source + f for c, f in zip(ranks, first[:-1], strict=True)])
+    target = np.concatenate([c.edges.target + f for c, f in zip(ranks, first[:-1], strict=True)])
+    kind = np.concatenate([c.kind for c in ranks])
+    release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
+    builder = _Builder(np.concatenate(durations), lag, np.concatenate(release), source, target)
+    builder.join_overlaps(np.flatnonzero((kind == EdgeKind.STREAM) & (lag[target] < 0)))
+    members = [[int(first[i]) + row for i, row in match.items()] for match in matches]
+    builder.join_ranks(members, transfers)
+    plan = Plan(
+        builder.duration, builder.lag, builder.release, builder.source, builder.target, total
+    )
+    return Layout(plan, first[:-1].tolist(), builder.ends_at[:total])
+
+
+class _Builder:
+    """Columns of a plan that grow by joints."""
+
+    def __init__(
+        self, duration: Rows, lag: Rows, release: Rows, source: Rows, target: Rows
+    ) -> None:
+        self.duration = duration.copy()
+        self.lag = np.maximum(lag, 0)
+        self.own_lag = lag
+        self.release = release
+        self.source = source
+        self.target = target
+        self.ends_at = np.arange(len(duration))
+
+    def join_overlaps(self, edges: Rows) -> None:
+        """Put a joint of negative duration on each edge into work that overlaps its predecessor."""
+        joints = self._add(self.own_lag[self.target[edges]])
+        self.source = np.append(self.source, joints)
+        self.target = np.append(self.target, self.target[edges])
+        self.target[edges] = joints
+
+    def join_ranks(self, members: list[list[int]], transfers: Rows) -> None:
+        """Let the members of each match end together, and what waits for them wait for that end."""
+        if not members:
+            return
+        rows = np.concatenate([np.array(m, np.int64) for m in members])
+        match = np.repeat(np.arange(len(members)), [len(m) for m in members])
+        meeting = self._add(np.zeros(len(members), np.int64))
+        ending = self._add(transfers[match])
+        self.ends_at[rows] = ending
+        self.duration[rows] = 0
+        self.source = self.ends_at[self.source]
+        self.source = np.concatenate((self.source, rows, meeting[match]))
+        self.target = np.concatenate((self.target, meeting[match], ending))
+
+    def _add(self, duration: Rows) -> Rows:
+        """Append joints of given durations, and return their rows."""
+        joints = np.arange(len(duration)) + len(self.duration)
+        self.duration = np.append(self.duration, duration)
+        nothing = np.zeros(len(duration), np.int64)
+        self.lag = np.append(self.lag, nothing)
+        # No joint holds anything back by itself.
+        floor = int(self.release.min()) if len(self.release) else 0
+        self.release = np.append(self.release, nothing + floor)
+        self.ends_at = np.append(self.ends_at, joints)
+        return joints
+
+
+def transfer_times(
+    ranks: Sequence[Columns],
+    durations: Sequence[Rows],
+    matches: Sequence[tuple[Match, dict[int, int]]],
+    network: AlphaBeta | None,
+) -> Rows:
+    """How long each match takes once its last member is there.
+
+    From the recording: the shortest of its members, as the one that came last waited least (the
+    split of waiting and transfer that needs no common clock). Else from the network model.
+    """
+    times = np.zeros(len(matches), np.int64)
+    for place, (match, members) in enumerate(matches):
+        if network is not None:
+            count = len(members)
+            times[place] = network.transfer_ns(match.collective, match.size_bytes, count)
+        else:
+            times[place] = min(int(durations[i][row]) for i, row in members.items())
+    return times
+
+
+def clock_offsets(
+    ranks: Sequence[Columns], matches: Sequence[dict[int, int]]
+) -> tuple[list[int], list[int]]:
+    """What each rank's clock is ahead of the first one's, in ns, and the ranks left unaligned.
+
+    Members of a communication end together, so that the median difference of their recorded ends is
+    the difference of their clocks.
+    """
+    gaps: dict[tuple[int, int], list[int]] = {}
+    for members in matches:
+        ends = {i: int(ranks[i].end[row]) for i, row in members.items() if ranks[i].timed[row]}
+        if len(ends) > 1:
+            base = min(ends)
+            for other in ends:
+                if other != base:
+                    gaps.setdefault((base, other), []).append(ends[other] - ends[base])
+    offsets = {0: 0} if len(ranks) else {}
+    frontier = [0]
+    while frontier:
+        here = frontier.pop()
+        for (a, b), differences in gaps.items():
+            for near, far, sign in ((a, b, 1), (b, a, -1)):
+                if near == here and far not in offsets:
+                    offsets[far] = offsets[here] + sign * round(float(np.median(differences)))
+                    frontier.append(far)
+    alone = [i for i in range(len(ranks)) if i not in offsets]
+    return [offsets.get(i, 0) for i in range(len(ranks))], alone

@@ -1,0 +1,212 @@
+"""Replay: run traces by their edges, and get times back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.errors import ChakraError
+from chakra_et.graph import find_cycle
+from chakra_et.model import UNKNOWN_NS, Node, Nodes, Trace, TraceSet
+from chakra_et.replay.columns import Columns, columns_of
+from chakra_et.replay.critical import CriticalPath, critical_path
+from chakra_et.replay.engine import Times, run
+from chakra_et.replay.figures import Figures, figures
+from chakra_et.replay.matching import Match, match_communication
+from chakra_et.replay.network import AlphaBeta
+from chakra_et.replay.planning import Layout, clock_offsets, make_plan, transfer_times
+from chakra_et.replay.selectors import select
+
+Rows = npt.NDArray[np.int64]
+Duration: TypeAlias = "Callable[[Node], int | None]"
+
+
+@dataclass
+class Replay:
+    """The outcome for all ranks.
+
+    `traces` are the replayed timelines: the traces that were given, with new starts and durations.
+    `unmatched` counts communication nodes that ran without a counterpart, by reason.
+    """
+
+    traces: TraceSet
+    figures: dict[int, Figures]
+    paths: dict[int, CriticalPath]
+    matched: int
+    unmatched: dict[str, int]
+    clock_offsets_ns: dict[int, int]
+
+    @property
+    def trace(self) -> Trace:
+        """The timeline of the first rank."""
+        return next(iter(self.traces.values()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `docs/replay.md` explains the keys."""
+        return {
+            "ranks": {
+                str(rank): {
+                    **self.figures[rank].as_dict(),
+                    "host_bound_share": self.paths[rank].host_bound_share,
+                    "critical_path": self.paths[rank].as_dict(),
+                }
+                for rank in self.traces
+            },
+            "communication": {"matched": self.matched, "unmatched": self.unmatched},
+            "clock_offsets_ns": {str(rank): ns for rank, ns in self.clock_offsets_ns.items()},
+        }
+
+
+def replay(
+    traces: Trace | Mapping[int, Trace],
+    *,
+    duration: Duration | None = None,
+    scale: Sequence[tuple[str, float]] = (),
+    network: AlphaBeta | None = None,
+) -> Replay:
+    """Run one trace, or the traces of several ranks together.
+
+    Durations are the recorded ones, times the factor of each selector in `scale` that names the
+    node; `duration` is asked about every node and may give another one in ns, or None. Of several
+    ranks, communications begin when their last member arrives and then take the shortest of their
+    recorded durations, or what `network` says.
+
+    Raises ChakraError when edges form a cycle, or when ranks wait for each other in a circle.
+    """
+    if isinstance(traces, Trace):
+        traces = {traces.rank or 0: traces}
+    given = traces if isinstance(traces, TraceSet) else TraceSet(traces)
+    ranks = [columns_of(trace) for trace in given.values()]
+    durations = [_durations(columns, duration, scale) for columns in ranks]
+    place = {rank: i for i, rank in enumerate(given)}
+    matching = match_communication(given) if len(given) > 1 else None
+    matches = [] if matching is None else [
+        (match, {place[rank]: row for rank, row in match.members.items()})
+        for match in matching.matches
+    ]  # fmt: skip
+    members = [rows for _, rows in matches]
+    offsets, alone = clock_offsets(ranks, members)
+    transfers = transfer_times(ranks, durations, matches, network)
+    layout = make_plan(ranks, durations, offsets, members, transfers)
+    times = run(layout.plan)
+    if not times.done.all():
+        raise _stuck(given, ranks, layout, times, [match for match, _ in matches])
+    unmatched = dict(matching.unmatched) if matching is not None else {}
+    if alone and len(ranks) > 1:
+        named = [rank for rank, i in place.items() if i in alone]
+        unmatched[f"clocks of ranks {named} could not be aligned"] = len(alone)
+    return _outcome(given, ranks, layout, times, offsets, unmatched,
+                    0 if matching is None else matching.matched_nodes)  # fmt: skip
+
+
+def _durations(
+    columns: Columns, duration: Duration | None, scale: Sequence[tuple[str, float]]
+) -> Rows:
+    factor = np.ones(len(columns))
+    for selector, by in scale:
+        if by < 0:
+            raise ChakraError(f"durations cannot be scaled by {by}", remedy="Give 0 or more.")
+        factor[select(columns.trace, selector)] *= by
+    durations = columns.duration
+    changed = factor != 1
+    if changed.any():
+        # Only what is scaled passes through floats, which hold whole ns up to 2**53.
+        durations = durations.copy()
+        durations[changed] = np.rint(durations[changed] * factor[changed]).astype(np.int64)
+    if duration is not None:
+        given = [duration(node) for node in columns.trace.nodes]
+        pairs = zip(given, durations.tolist(), strict=True)
+        durations = np.array([old if new is None else int(new) for new, old in pairs], np.int64)
+        if len(durations) and durations.min() < 0:
+            raise ChakraError("a duration is negative", remedy="Give 0 or more ns.")
+    return durations
+
+
+def _outcome(
+    given: TraceSet,
+    ranks: Sequence[Columns],
+    layout: Layout,
+    times: Times,
+    offsets: list[int],
+    unmatched: dict[str, int],
+    matched: int,
+) -> Replay:
+    result: dict[int, Trace] = {}
+    found: dict[int, Figures] = {}
+    paths: dict[int, CriticalPath] = {}
+    ends = times.end[layout.ends_at]
+    for place, (rank, trace) in enumerate(given.items()):
+        span = slice(layout.first[place], layout.first[place] + len(trace.nodes))
+        start, end = times.start[span] + offsets[place], ends[span] + offsets[place]
+        result[rank] = timeline(trace, start, end - start)
+        found[rank] = figures(ranks[place], start, end)
+        if len(end):
+            last = int(layout.ends_at[layout.first[place] + int(np.argmax(end))])
+            paths[rank] = critical_path(ranks, layout, times, last)
+        else:
+            paths[rank] = CriticalPath([], dict.fromkeys(_BOUNDS, 0), [])
+    clocks = dict(zip(given, offsets, strict=True))
+    return Replay(TraceSet(result), found, paths, matched, unmatched, clocks)
+
+
+_BOUNDS = ("host", "device", "communication", "idle")
+
+
+def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
+    """A trace with other times. What was recorded of inclusive and exclusive times goes."""
+    nodes = trace.nodes
+    keep = (nodes.start_ns == UNKNOWN_NS) & (duration == 0)
+    moved = nodes.take(np.arange(len(nodes)))
+    replayed = Nodes(
+        id=moved.id,
+        type=moved.type,
+        name_code=moved.name_code,
+        names=moved.names,
+        start_ns=np.where(keep, UNKNOWN_NS, start),
+        duration_ns=duration,
+        input_code=moved.input_code,
+        output_code=moved.output_code,
+        texts=moved.texts,
+        attributes=moved.attributes,
+        extra=moved.extra,
+        exact_start=~keep,
+        exact_duration=~keep,
+    )
+    for name in ("inclusive_ns", "exclusive_ns"):
+        for column in replayed.attributes.named(name):
+            replayed.attributes.remove(column, column.rows)
+    return Trace(replayed, trace.edges, trace.metadata)
+
+
+def _stuck(
+    given: TraceSet,
+    ranks: Sequence[Columns],
+    layout: Layout,
+    times: Times,
+    matches: Sequence[Match],
+) -> ChakraError:
+    """What to say when some nodes never start."""
+    for columns, (rank, trace) in zip(ranks, given.items(), strict=True):
+        cycle = find_cycle(len(columns), columns.edges.source, columns.edges.target)
+        if cycle:
+            shown = " -> ".join(
+                f"{trace.nodes[row].id} {trace.nodes[row].name!r}" for row in [*cycle, cycle[0]][:8]
+            )
+            return ChakraError(
+                f"the edges of rank {rank} form a cycle: {shown}",
+                remedy="chakra validate lists all that is wrong with the edges.",
+            )
+    ran = times.done[layout.ends_at]
+    rank_places = {rank: place for place, rank in enumerate(given)}
+    for match in matches:
+        rows = [layout.first[rank_places[rank]] + row for rank, row in match.members.items()]
+        if not all(ran[row] for row in rows):
+            return ChakraError(
+                f"ranks wait for each other in a circle, first at {match.place}",
+                remedy="Ranks must issue the communications of a group in one order.",
+            )
+    return ChakraError("some nodes never start", remedy="chakra validate says why.")
