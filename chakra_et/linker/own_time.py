@@ -47,7 +47,7 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     begin, end = table.start_ns.copy(), time.end_ns.copy()
     before, after = _neighbours(table)
     _cut_launches(table, time, begin, end, after)
-    # Later ones override: what a thread does after a blocking copy begins with the copy's end.
+    _cut_copies(table, edges, copies, end)
     begin[copies.target] = table.end_ns[copies.source]
     for found in edges:
         if found.kind is EdgeKind.SYNC:
@@ -61,7 +61,8 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     work = table.work & (ready != UNTIMED)
     lag = np.where(work, table.start_ns - ready, 0)
     late = lag > LAG_NS
-    lag[late] = 0
+    # The first use of a stream may take any time: code is loaded, queues are made.
+    lag[late & (stream != UNTIMED)] = 0
     # Only work that runs beside its predecessor on the stream starts before what it waits for ends.
     beside = work & (stream != UNTIMED) & (table.start_ns < stream)
     lag[lag < 0] = 0
@@ -92,6 +93,19 @@ def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, aft
     followed = calls[after[calls] != NONE]
     followed = followed[~waiting[after[followed]]]
     begin[after[followed]] = end[followed]
+
+
+def _cut_copies(table: Activities, edges: list[EdgeList], copies: EdgeList, end: Rows) -> None:
+    """A blocking copy is asked for as its call begins, if the stream explains when it began.
+
+    Otherwise the call prepared it for long, which is host time.
+    """
+    held = [e for e in edges if e.kind in (EdgeKind.STREAM, EdgeKind.EVENT)]
+    ready = _ready(table, held, end)[copies.source]
+    call = table.launch[copies.source]
+    ready = np.maximum(ready, table.start_ns[call])
+    prompt = table.start_ns[copies.source] - ready <= LAG_NS
+    end[call[prompt]] = table.start_ns[call[prompt]]
 
 
 def _begin_after_threads(time: HostTime, begin: Rows, end: Rows, before: Rows) -> None:

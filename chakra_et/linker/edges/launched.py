@@ -24,8 +24,9 @@ class Launched:
     """Device work by stream, with the time at which each piece had been launched.
 
     `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`
-    ascending within a lane: the start of the launching call, or that of what stands before it on
-    the stream if that is later. Work without a launch in the profile counts as launched at once.
+    ascending within a lane: the end of the launching call or the start of the work, whichever is
+    earlier, or that of what stands before it on the stream if that is later. Work without a launch
+    in the profile counts as launched at once.
     """
 
     work: Rows
@@ -58,7 +59,9 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     work = streams.order
     lane = table.lane[work]
     launch = table.launch[work]
-    when = np.where(launch != NONE, table.start_ns[launch], UNTIMED)
+    submitted = np.minimum(table.end_ns[launch], table.start_ns[work])
+    submitted = np.maximum(submitted, table.start_ns[launch])
+    when = np.where(launch != NONE, submitted, UNTIMED)
     lanes, begins = np.unique(lane, return_index=True)
     for start, end in zip(begins, np.append(begins[1:], len(work))):  # noqa: B905 - neighbours
         when[start:end] = np.maximum.accumulate(when[start:end])
