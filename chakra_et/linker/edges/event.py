@@ -71,6 +71,8 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
 
     Work on a stream whose thread made such a call since its last launch there, though for other
     work, waits only if the times show it: it starts late, and soon after that other work has ended.
+    So does work that is launched next on a stream after such a call, where the calling thread
+    launches nothing any more.
     """
     work = launched.work[table.launch[launched.work] != NONE]
     launch = table.launch[work]
@@ -91,7 +93,30 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
         for source in found[: max(1, int(between[place]))].tolist():
             sources.append(source)
             targets.append(target)
+    for call in _last_of_their_thread(table, calls, thread, asked):
+        for target in _next_everywhere(table, launched, call):
+            found = _ended_before(table, launched, target, int(table.start_ns[call]))
+            soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
+            for source in found[soon & (late[target] > SOON_NS)][:1].tolist():
+                sources.append(source)
+                targets.append(target)
     return _edges(sources, targets, [True] * len(sources))
+
+
+def _last_of_their_thread(table: Activities, calls: Rows, thread: Rows, asked: Rows) -> list[int]:
+    """The calls after which their thread launches nothing: they are about another one's work."""
+    last_launch = np.full(int(table.lane.max()) + 1, UNTIMED, np.int64)
+    np.maximum.at(last_launch, thread, asked)
+    left: list[int] = calls[table.start_ns[calls] > last_launch[table.lane[calls]]].tolist()
+    return left
+
+
+def _next_everywhere(table: Activities, launched: Launched, call: int) -> list[int]:
+    """The first work that is launched on each stream after a call."""
+    asked = np.full(len(launched.lanes), table.start_ns[call], np.int64)
+    following = launched.first_after(launched.lanes, asked)
+    found: list[int] = following[following != NONE].tolist()
+    return found
 
 
 def graph_edges(table: Activities, launched: Launched) -> EdgeList:
