@@ -32,7 +32,7 @@ def event_edges(table: Activities, launched: Launched, calls: WaitCalls) -> Edge
         return _edges([], [], [])
     told = waits[calls.recorded[waits]]
     edges = [recorded_edges(table, launched, calls, told)]
-    if len(told) == 0:
+    if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
     edges.append(graph_edges(table, launched))
     return without_implied(table, launched, _concatenate(edges))

@@ -38,8 +38,8 @@ class Launched:
     keys: Rows
 
     def last_before(self, lane: Rows, time: Rows) -> Rows:
-        """The last work launched on each lane before each time (rows; `NONE` if there is none)."""
-        place = np.searchsorted(self.keys, _keys(lane, time, self.base), "left") - 1
+        """The last work launched on each lane by each time (rows; `NONE` if there is none)."""
+        place = np.searchsorted(self.keys, _keys(lane, time, self.base), "right") - 1
         return self._rows(place, lane)
 
     def first_after(self, lane: Rows, time: Rows) -> Rows:

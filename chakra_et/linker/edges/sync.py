@@ -51,15 +51,18 @@ def sync_edges(
     target is what had been launched there before. Without them, a call for the whole device waits
     for every stream; a call for one stream or event waits for the stream whose last work ended
     last before the call did, and the edge is inferred. An edge against the recorded times is not
-    made.
+    made; where a record tells of it, clocks may differ a little.
     """
     found = _Found([], [], [])
     if len(launched.work) == 0:
         return _edge_list(found)
     for place in calls.of(Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE).tolist():
         call = int(calls.call[place])
-        end = int(table.end_ns[call]) + SLACK_NS
         lanes, told = _lanes(calls, place, launched)
+        if not told and calls.has_records and calls.kind[place] != Wait.FREE:
+            # Every wait has a record, so this call waited for nothing.
+            continue
+        end = int(table.end_ns[call]) + SLACK_NS * told
         last = launched.last_before(lanes, _asked_at(table, calls, place, len(lanes)))
         last = last[last != NONE]
         last = last[table.end_ns[last] <= end]

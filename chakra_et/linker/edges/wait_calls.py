@@ -71,6 +71,7 @@ class WaitCalls:
     `call` is the row of the activity table, `kind` a `Wait`. `recorded` tells whether the profile
     has a record of the wait; then `stream` is the waiting stream, `awaited` the stream waited for
     and `record` the call that recorded the event (a row), each `NONE` where it does not say.
+    `has_records` tells whether the profiler recorded waits at all.
     """
 
     call: Rows
@@ -80,6 +81,7 @@ class WaitCalls:
     stream: Rows
     awaited: Rows
     record: Rows
+    has_records: bool
 
     def of(self, *kinds: Wait) -> Rows:
         """The places of the calls of some kinds."""
@@ -118,7 +120,11 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
     use = np.flatnonzero(kind != Wait.OTHER)
     use = use[np.argsort(table.start_ns[calls[use]], kind="stable")]
     return WaitCalls(
-        calls[use], kind[use], recorded[use], **{k: v[use] for k, v in columns.items()}
+        calls[use],
+        kind[use],
+        recorded[use],
+        has_records=bool(recorded.any()),
+        **{name: column[use] for name, column in columns.items()},
     )
 
 
