@@ -34,7 +34,7 @@ def _collectives() -> st.SearchStrategy[Statement]:
 
 @st.composite
 def _steps(draw: st.DrawFn) -> list[Statement]:
-    """One instruction; after a wait the stream is given work, which is what the wait is for."""
+    """A step; after a wait the stream is given work, which is what the wait is for."""
     choices = ["op", "launch", "launch", "graph", "copy", "record", "wait", "stream", "device",
                "event"]  # fmt: skip
     choice = draw(st.sampled_from(choices))
@@ -42,13 +42,15 @@ def _steps(draw: st.DrawFn) -> list[Statement]:
     if choice == "wait":
         following = draw(launch)
         return [WaitEvent(following.stream, draw(EVENTS), draw(NS)), following]
+    if choice == "copy":
+        # What a copy takes to return is not seen if the next call waits for something else.
+        return [draw(st.builds(Copy, STREAMS, KERNEL_NS, NS, LAG_NS)), Op(draw(NS))]
     made: dict[str, st.SearchStrategy[Statement]] = {
         "op": st.builds(Op, NS),
         "launch": launch,
         "graph": st.builds(
             Graph, STREAMS, NS, st.lists(KERNEL_NS, min_size=1, max_size=5).map(tuple), LAG_NS
         ),
-        "copy": st.builds(Copy, STREAMS, KERNEL_NS, NS, LAG_NS),
         "record": st.builds(Record, STREAMS, EVENTS, NS),
         "stream": st.builds(SyncStream, STREAMS, NS),
         "device": st.builds(SyncDevice, NS),
