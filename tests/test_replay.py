@@ -21,7 +21,7 @@ from chakra_et.definitions import CollectiveType, Kind, NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.graph import find_cycle, implied_edges, topological_order
-from chakra_et.model import AttributeTable, EdgeKind, Edges, Node, Nodes, Trace, TraceSet
+from chakra_et.model import AttributeTable, EdgeKind, Edges, Node, Nodes, Trace
 from chakra_et.replay import AlphaBeta, replay, select
 
 PAIR = Program(
@@ -134,9 +134,7 @@ def test_waiting_and_transfer_are_told_apart() -> None:
 
 def test_a_rank_without_a_trace_is_told() -> None:
     traces = linked_ranks(PAIR, play(PAIR))
-    done = replay(
-        TraceSet({0: traces[0]}) | {1: traces[1]} if False else {0: traces[0], 2: traces[1]}
-    )
+    done = replay({0: traces[0], 2: traces[1]})
     assert done.matched == 0
     assert any("ranks [1] have no trace" in reason for reason in done.unmatched)
 
@@ -170,7 +168,7 @@ def test_events_hold_only_the_stream_that_waits() -> None:
 
 def test_a_cycle_is_named() -> None:
     trace = graph([1, 1, 1], [(0, 1), (1, 2), (2, 1)])
-    with pytest.raises(ChakraError, match="form a cycle: 1 'n1' -> 2 'n2' -> 1 'n1'|2 'n2' -> 1"):
+    with pytest.raises(ChakraError, match=r"form a cycle: (1 'n1' -> 2|2 'n2' -> 1)"):
         replay(trace)
 
 

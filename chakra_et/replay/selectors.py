@@ -27,6 +27,9 @@ def select(trace: Trace, selector: str) -> npt.NDArray[np.bool_]:
         )
     field, how, wanted = match["field"], match["how"], match["wanted"]
     values, code = _values(trace, field)
+    if field == "type" and how.endswith("="):
+        # The schema's own names are as good as the short ones.
+        wanted = wanted.removesuffix("_NODE")
     if how.endswith("~"):
         try:
             pattern = re.compile(wanted)
