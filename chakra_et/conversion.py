@@ -35,12 +35,14 @@ def convert(
     output: PathLike | None = None,
     *,
     rank: int | None = None,
+    strict: bool = False,
 ) -> Conversion:
     """Link a PyTorch host trace and the Kineto profile of the same run into one trace.
 
     Either file may be missing; either may be gzip or zstd. `output` is written if given: protobuf,
     or JSON for a name that ends in `.json`; `.gz` and `.zst` compress. `rank` is told by the
-    profile, else by the files' names, if not given.
+    profile, else by the files' names, if not given. Damaged input is mended where that is possible,
+    and the report says so; with `strict` it is refused.
 
     Raises ChakraError, which names file, place and remedy: FormatError for a damaged file or one
     of another kind, LinkError for files that do not belong together, OutputError if the output
@@ -48,8 +50,8 @@ def convert(
     """
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
-    host_trace = None if host is None else _read_host(host)
-    device_trace = None if device is None else _read_device(device)
+    host_trace = None if host is None else _read_host(host, strict)
+    device_trace = None if device is None else _read_device(device, strict)
     linked = link(host_trace, device_trace, _rank(rank, device_trace, host, device))
     conversion = Conversion(linked.trace, linked.report)
     if output is not None:
@@ -58,7 +60,7 @@ def convert(
 
 
 def convert_directory(
-    directory: PathLike, output_directory: PathLike, *, prefix: str = "trace"
+    directory: PathLike, output_directory: PathLike, *, prefix: str = "trace", strict: bool = False
 ) -> list[Conversion]:
     """Convert every pair of host trace and profile in a directory, one for each rank.
 
@@ -70,7 +72,7 @@ def convert_directory(
     target = Path(output_directory)
     conversions: dict[int, Conversion] = {}
     for place, pair in enumerate(pair_directory(directory)):
-        conversion = _convert_pair(pair)
+        conversion = _convert_pair(pair, strict)
         rank = conversion.trace.rank
         number = place if rank is None else rank
         if number in conversions:
@@ -95,8 +97,8 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
     )
 
 
-def _convert_pair(pair: Pair) -> Conversion:
-    conversion = convert(pair.host, pair.device, rank=pair.rank)
+def _convert_pair(pair: Pair, strict: bool) -> Conversion:
+    conversion = convert(pair.host, pair.device, rank=pair.rank, strict=strict)
     if pair.host is None or pair.device is None:
         missing = "profile" if pair.device is None else "host trace"
         conversion.report.warnings.append(f"no {missing} of the same process or rank was found")
@@ -119,20 +121,24 @@ def _rank(
     return named[0] if named and len(set(named)) == 1 else None
 
 
-def _read_host(path: PathLike) -> HostTrace:
+def _read_host(path: PathLike, strict: bool) -> HostTrace:
     _expect(path, FileKind.HOST)
-    return read_host(path)
+    return read_host(path, strict=strict)
 
 
-def _read_device(path: PathLike) -> DeviceTrace:
+def _read_device(path: PathLike, strict: bool) -> DeviceTrace:
     _expect(path, FileKind.DEVICE)
-    return read_device(path)
+    return read_device(path, strict=strict)
 
 
 def _expect(path: PathLike, wanted: FileKind) -> None:
     kind = sniff(path)
     if kind is not wanted:
         remedies = {
+            (FileKind.LINKED, FileKind.HOST): "Give the two files that it was made from.",
+            (FileKind.LINKED, FileKind.DEVICE): "Give the two files that it was made from.",
+            (FileKind.WORKLOAD, FileKind.HOST): "Only traces are converted here.",
+            (FileKind.WORKLOAD, FileKind.DEVICE): "Only traces are converted here.",
             (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
             (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
         }

@@ -46,6 +46,10 @@ def convert_command(
         int | None,
         typer.Option("--rank", metavar="R", help="The rank, if no file tells.", show_default=False),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse damaged input instead of mending it."),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -67,10 +71,10 @@ def convert_command(
             "both a directory and single files", remedy="Give DIR, or --host and --device."
         )
     if directory is not None:
-        conversions = convert_directory(directory, output)
+        conversions = convert_directory(directory, output, strict=strict)
         content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
     else:
-        conversions = [convert(host, device, output, rank=rank)]
+        conversions = [convert(host, device, output, rank=rank, strict=strict)]
         content = conversions[0].report.as_dict()
     if report is not None:
         _write_report(content, report)

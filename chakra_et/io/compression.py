@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import zstandard
 
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.stream import BLOCK_BYTES, Stream
+
+_SMALL_BYTES: Final = 1 << 8
 
 
 class Members:
@@ -36,7 +38,8 @@ class Members:
         raise NotImplementedError
 
     def _read(self) -> bytes:
-        return self._file.read(self.input_bytes)
+        # What is decompressed together is lost together where the data is damaged.
+        return self._file.read(self.input_bytes if self._repairs is None else _SMALL_BYTES)
 
     def __iter__(self) -> Iterator[bytes]:
         data = self._read()
@@ -56,13 +59,16 @@ class Members:
             data = (data or self._read()).lstrip(b"\0")
             if data and not data.startswith(self.magic):
                 cut = "Cut it off, or compress the file again."
-                return self._stop(f"something else follows the {self.name} data", cut)
+                kind = f"something else follows the {self.name} data"
+                return self._stop(kind, cut, at=self._file.tell() - len(data))
 
-    def _stop(self, kind: str, remedy: str, cause: Exception | None = None) -> None:
+    def _stop(
+        self, kind: str, remedy: str, cause: Exception | None = None, at: int | None = None
+    ) -> None:
         """End here, if that may be counted as a repair."""
         if self._repairs is None or self._repairs.strict:
             problem = kind if cause is None else f"{kind}: {cause}"
-            place = f"byte {self._file.tell()} of the {self.name} data"
+            place = f"byte {self._file.tell() if at is None else at}"
             raise UnsoundError(problem, path=self._path, place=place, remedy=remedy) from cause
         self._repairs.mend(kind, self._given)
 

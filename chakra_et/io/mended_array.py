@@ -43,16 +43,24 @@ _WALKER: Final = json.JSONDecoder(strict=False)
 _BARE: Final = re.compile(rb"\s*\[")
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 _END: Final = re.compile(rb'\}\s{0,64}(\])\s{0,64}(?:,\s{0,64}"[^"]{1,64}"\s{0,64}:|\}\s{0,64}\Z)')
+_FIRST: Final = re.compile(rb'\s{0,64}\{\s{0,64}"(\w{1,64})"')
+_LOOK_BYTES: Final = 1 << 10
 _REACHES: Final = 4
 """An element may hold 2**4 - 2 things that look like openings of elements."""
 _ERRORS: Final = (msgspec.DecodeError, RecursionError, ValueError)
 
 
+def _opening(*keys: str) -> re.Pattern[bytes]:
+    """How an object begins whose first key is one of these."""
+    names = "|".join(map(re.escape, keys)).encode()
+    return re.compile(rb'\{\s{0,64}"(?:' + names + rb')"\s{0,64}:')
+
+
 class MendedArray(Generic[T]):
     """The elements of every array `key`, as far as they can be read; the face is `JsonArray`'s.
 
-    `keys` are the keys that an element can have, `first` those with which one can begin,
-    `document` what the outermost object begins with.
+    `keys` are the keys that an element can have; `first` those with which one begins, unless the
+    first element begins with another one; `document` is what the outermost object begins with.
     """
 
     def __init__(
@@ -77,9 +85,10 @@ class MendedArray(Generic[T]):
         self._repairs = repairs
         self._mender = Mender(keys)
         self._start = re.compile(rb'"' + key.encode() + rb'"\s{0,64}:\s{0,64}\[')
-        names = "|".join(map(re.escape, first)).encode()
-        self._opening = re.compile(rb'\{\s{0,64}"(?:' + names + rb')"\s{0,64}:')
-        self._document = re.compile(rb'\{\s{0,64}"' + document.encode() + rb'"\s{0,64}:')
+        self._keys = keys
+        self._document_key = document
+        self._document = _opening(document)
+        self._learn(first)
         self._text = b""
         self._offset = 0
         self._ended = False
@@ -99,6 +108,11 @@ class MendedArray(Generic[T]):
             self.found = True
         if len(self.starts) < 2:
             self.rest += self._text[:AROUND_BYTES]
+
+    def _learn(self, first: tuple[str, ...]) -> None:
+        """Take elements to begin with one of these keys."""
+        self._opening = _opening(*first)
+        self._border = _opening(*first, self._document_key)
 
     def _read(self) -> bool:
         block = next(self._blocks, None)
@@ -137,6 +151,11 @@ class MendedArray(Generic[T]):
     def _elements(self) -> Iterator[list[T]]:
         """The elements up to the end of the array, of the file, or to another document."""
         wanted = BLOCK_BYTES
+        while len(self._text) < _LOOK_BYTES and self._read():
+            pass
+        first = _FIRST.match(self._text)
+        if first and first[1].decode() in self._keys:
+            self._learn((first[1].decode(),))
         while True:
             while len(self._text) < wanted and self._read():
                 pass
@@ -252,24 +271,25 @@ class MendedArray(Generic[T]):
                 kind = DEEP if "deep" in str(error) else UNREADABLE
                 if not error.incomplete:
                     break
-                if border == len(block):
+                if border == len(block) or self._document.match(block, border):
                     kind = CUT
                     break
                 for _ in range(1 << reach):
-                    border = next(borders, len(block))
+                    border = next(borders, border)
             else:
                 return (found[0], offset + at), at + found[1], False
-        second = self._document.search(block, at + 1, first)
-        self._repairs.leave_out(CUT if second else kind, offset + at)
-        if second:
-            self._repairs.mend(OPEN_END, offset + second.start())
-            return None, second.start(), True
+        self._repairs.leave_out(kind, offset + at)
+        if self._document.match(block, first):
+            self._repairs.mend(OPEN_END, offset + first)
+            return None, first, True
         return None, self._end_behind(block, at, first), False
 
     def _borders(self, block: bytes, at: int) -> Iterator[int]:
-        for match in self._opening.finditer(block, at + 1):
+        for match in self._border.finditer(block, at + 1):
             if self._opens(block, match.start()):
                 yield match.start()
+                if self._document.match(block, match.start()):
+                    return
         yield len(block)
 
     @staticmethod

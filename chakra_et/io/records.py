@@ -78,11 +78,13 @@ def read_records(
     repairs = Repairs(Path(path), strict)
     try:
         return _read_sound(path, layout, new_columns(repairs), repairs)
-    except UnsoundError:
-        if repairs:  # only `strict` makes an error of a value within a sound document
-            raise
+    except UnsoundError as error:
+        unsound = error
     repairs = Repairs(Path(path), strict)
-    return _read_damaged(path, layout, new_columns(repairs), repairs)
+    try:
+        return _read_damaged(path, layout, new_columns(repairs), repairs)
+    except UnsoundError:
+        raise unsound from None
 
 
 def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repairs) -> Records[C]:

@@ -16,6 +16,9 @@ from chakra_et.linker.nesting import NONE, enclosing, ties
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_DEEPEST: Final = 64
+"""How deep calls are followed."""
+
 UNTIMED: Final = np.iinfo(np.int64).min
 
 
@@ -137,6 +140,28 @@ def _take_callers(table: Activities, host: HostTrace) -> None:
     believe = has_parent & ((lane == NONE) | (parent_lane == lane))
     believe |= has_parent & (parent_lane == NONE) & (nested == NONE)
     table.caller[:count] = np.where(believe, parent, nested)
+
+
+def begin_order(host: HostTrace, caller: Rows) -> Rows:
+    """The host nodes' places in the order in which they began, callers before what they called.
+
+    The framework numbers operations as they begin, but for some callers of old traces, which have
+    larger numbers than what they called: these began no later than their first callee.
+    """
+    begun = host.id.astype(np.float64)
+    depth = np.zeros(len(host), np.int64)
+    rows = np.flatnonzero((caller[: len(host)] != NONE) & (caller[: len(host)] < len(host)))
+    callers = caller[: len(host)][rows]
+    for _ in range(_DEEPEST):
+        earlier, deeper = begun.copy(), depth.copy()
+        np.minimum.at(earlier, callers, begun[rows])
+        deeper[rows] = depth[callers] + 1
+        if np.array_equal(earlier, begun) and np.array_equal(deeper, depth):
+            break
+        begun, depth = earlier, deeper
+    place = np.empty(len(host), np.int64)
+    place[np.lexsort((host.id, depth, begun))] = np.arange(len(host))
+    return place
 
 
 def _launches(table: Activities, device: DeviceTrace) -> Rows:

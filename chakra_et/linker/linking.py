@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.pytorch import HostTrace
-from chakra_et.linker.activities import Activities, collect
+from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.communication import find_communication
 from chakra_et.linker.edges.call import call_edges
@@ -75,7 +75,7 @@ def _edges(
     if device is None and host is not None:
         operations = np.flatnonzero(~is_root(host))
         plain = program_edges_without_times(
-            host.thread[operations], host.id[operations].astype(np.int64)
+            host.thread[operations], begin_order(host, table.caller)[operations]
         )
         plain.source, plain.target = operations[plain.source], operations[plain.target]
         return [*edges, plain]
@@ -117,7 +117,7 @@ def _forward_order(
     """An order of all nodes in which edges lead forward; others are left out and counted."""
     begun = np.zeros(len(table), np.int64)
     if host is not None:
-        begun[: len(host)] = host.id.astype(np.int64)
+        begun[: len(host)] = begin_order(host, table.caller)
     order = issue_order(table, streams, begun)
     if contradicting(order, edges) == 0:
         return order, edges

@@ -22,9 +22,7 @@ from chakra_et.io.records import Layout, missing_array, read_records
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 
-_LAYOUT: Final = Layout(
-    Event, "traceEvents", ("ph", "name", "cat", "pid", "tid", "ts", "args"), "schemaVersion"
-)
+_LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
 _COMMUNICATION: Final = "record_param_comms"
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
 _DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])

@@ -37,8 +37,8 @@ _CORE: Final = {
     "tid": 0,
     "fw_tid": 0,
 }
-_NESTED: Final = Layout(NestedNode, "nodes", ("id", "name"), "schema")
-_FLAT: Final = Layout(FlatNode, "nodes", ("name", "id"), "schema")
+_NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema")
+_FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
 
