@@ -286,10 +286,11 @@ class MendedArray(Generic[T]):
 
     def _borders(self, block: bytes, at: int) -> Iterator[int]:
         for match in self._border.finditer(block, at + 1):
+            if self._document.match(block, match.start()):
+                yield match.start()
+                return
             if self._opens(block, match.start()):
                 yield match.start()
-                if self._document.match(block, match.start()):
-                    return
         yield len(block)
 
     @staticmethod
