@@ -11,6 +11,7 @@ import numpy.typing as npt
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.launches import find_launches
 from chakra_et.linker.nesting import NONE, enclosing, ties
 
 Rows = npt.NDArray[np.int64]
@@ -96,7 +97,7 @@ def collect(
         order = table.host_order
         table.nested_in = enclosing(table.lane, table.start_ns, table.end_ns, order)
         table.caller = table.nested_in.copy()
-        table.launch = _launches(table, device)
+        table.launch = find_launches(table, device)
     if host is not None:
         _take_callers(table, host)
     return table
@@ -162,24 +163,3 @@ def begin_order(host: HostTrace, caller: Rows) -> Rows:
     place = np.empty(len(host), np.int64)
     place[np.lexsort((host.id, depth, begun))] = np.arange(len(host))
     return place
-
-
-def _launches(table: Activities, device: DeviceTrace) -> Rows:
-    """Device work to the runtime or driver call with its correlation id.
-
-    Where calls share an id (a driver call inside a runtime call), the innermost one counts.
-    """
-    launch = np.full(len(table), NONE, np.int64)
-    calls = np.flatnonzero(table.role == Role.CALL)
-    work = np.flatnonzero(table.work)
-    ids = device.correlation[table.record[calls]]
-    calls, ids = calls[ids > 0], ids[ids > 0]
-    if len(calls) == 0:
-        return launch
-    length = table.end_ns[calls] - table.start_ns[calls]
-    order = np.lexsort((calls, length, ids))
-    ordered = ids[order]
-    wanted = device.correlation[table.record[work]]
-    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    launch[work] = np.where(ordered[place] == wanted, calls[order[place]], NONE)
-    return launch

@@ -16,8 +16,10 @@ from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.categories import DEVICE_CATEGORIES, LEFT_OUT, LEFT_OUT_PHASES
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.clocks import ClockOffset
 from chakra_et.linker.communication import Communication
 from chakra_et.linker.join import HostJoin
+from chakra_et.linker.launches import Attribution
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import ProcessGroup, Trace
@@ -89,6 +91,7 @@ class Report:
     groups: list[ProcessGroup]
     output: dict[str, Any] | None = None
     added: dict[str, int] = field(default_factory=dict)
+    clocks: list[ClockOffset] = field(default_factory=list)
     repairs: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -131,6 +134,7 @@ class Report:
                 }
                 for group in self.groups
             ],
+            "clocks": [offset.as_dict() for offset in self.clocks],
             "repairs": self.repairs,
             "warnings": self.warnings,
         }
@@ -261,6 +265,18 @@ def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None)
         )
     )
     return joins
+
+
+def attribution_joins(found: Attribution) -> list[JoinTally]:
+    """How device work without a call found its operation, and whether External ids agree."""
+    what = "work without a launching call to operations"
+    by = "External id or record-function id"
+    agreement = "External ids of device events that agree with their launch"
+    joins = [
+        JoinTally(what, by, found.by_id, found.orphans),
+        JoinTally(agreement, "External id", found.agreeing, found.compared),
+    ]
+    return [join for join in joins if join.of]
 
 
 def _communication(found: dict[int, Communication]) -> list[dict[str, Any]]:

@@ -38,10 +38,12 @@ class DeviceArgs(msgspec.Struct, gc=False):
 
     external_id: Any = msgspec.field(default=0, name="External id")
     early_external_id: Any = msgspec.field(default=0, name="external id")
+    rf_id: Any = msgspec.field(default=0, name="Record function id")
     correlation: Any = -1
     connection: Any = msgspec.field(default=-1, name="connection_id")
     device: Any = -1
     stream: Any = -1
+    queue: Any = msgspec.field(default=-1, name="sycl queue")
     context: Any = -1
     bytes: Any = -1
     in_device: Any = msgspec.field(default=-1, name="inDevice")

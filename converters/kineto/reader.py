@@ -132,11 +132,11 @@ class _Columns:
             return values
 
         self._put("external_id", column(0, _external_id, _external_id))
-        self._put("rf_id", column(0, lambda a: a.rf_id, None))
+        self._put("rf_id", column(0, lambda a: a.rf_id, lambda a: a.rf_id))
         self._put("sequence", column(-1, lambda a: a.sequence, None))
         self._put("fwd_thread", column(0, lambda a: a.fwd_thread, None))
         self._put("correlation", column(NO_ID, None, _correlation))
-        stream = column(NO_ID, None, lambda a: a.stream)
+        stream = column(NO_ID, None, lambda a: a.stream if a.stream != NO_ID else a.queue)
         stream[np.isin(stream, NO_STREAM)] = NO_ID
         self._put("stream", stream)
         self._put("context", column(NO_ID, None, lambda a: a.context))
