@@ -157,7 +157,7 @@ def _link(
     options: _Options,
 ) -> Conversion:
     if options.window is not None:
-        host = None if host is None else cut_host(host, options.window)
+        host = None if host is None else cut_host(host, options.window, device)
         device = None if device is None else cut_device(device, options.window)
     linked = link(host, device, rank, named_rank=named_rank, aligned=options.align_clocks)
     return Conversion(linked.trace, linked.report)

@@ -58,11 +58,12 @@ def window(steps: str | None, annotation: str | None) -> Window | None:
     return Window(f"steps {steps}", chosen)
 
 
-def cut_host(host: HostTrace, wanted: Window) -> HostTrace:
+def cut_host(host: HostTrace, wanted: Window, whole: DeviceTrace | None = None) -> HostTrace:
     """The nodes of a host trace within a window, and the callers of these.
 
     The framework numbers operations as they begin, on all threads: the window ends where the
-    thread of the annotation goes on with something that is not inside it.
+    thread of the annotation goes on with something that is not inside it. Where the profile
+    (`whole`) has the same operations by their ids, its times decide.
     """
     rows = _chosen(wanted, host.names.in_order, host.name)
     if len(rows) == 0:
@@ -74,6 +75,10 @@ def cut_host(host: HostTrace, wanted: Window) -> HostTrace:
         later = (host.thread == host.thread[row]) & (host.id > host.id[row]) & ~within
         end = host.id[later].min() if later.any() else np.uint64(2**64 - 1)
         inside |= (host.id >= host.id[row]) & (host.id < end)
+    if whole is not None:
+        ops = whole.role == Role.OP
+        outside = whole.rf_id[ops & ~_within(whole, _annotations(whole, wanted))]
+        inside &= ~np.isin(host.rf_id, outside[outside > 0])
     keep = inside.copy()
     front = np.flatnonzero(inside)
     while len(front):
@@ -89,20 +94,30 @@ def cut_host(host: HostTrace, wanted: Window) -> HostTrace:
 
 def cut_device(device: DeviceTrace, wanted: Window) -> DeviceTrace:
     """The records of a profile within a window: what began in it, and the work it launched."""
-    ops = device.rows(Role.OP)
-    rows = ops[np.isin(ops, _chosen(wanted, device.names.in_order, device.name))]
+    rows = _annotations(device, wanted)
     if len(rows) == 0:
         raise _nothing(wanted, device.names.in_order, device)
-    start = device.start_ns
-    within = np.zeros(len(device), np.bool_)
-    for row in rows.tolist():
-        within |= (start >= start[row]) & (start < start[row] + max(device.duration_ns[row], 1))
+    within = _within(device, rows)
     calls = device.role == Role.CALL
     known = calls & (device.correlation > 0)
     work = (device.role == Role.WORK) & (device.correlation != NO_ID)
     has_call = work & np.isin(device.correlation, device.correlation[known])
     within[has_call] = np.isin(device.correlation, device.correlation[known & within])[has_call]
     return device.select(within, OUTSIDE)
+
+
+def _annotations(device: DeviceTrace, wanted: Window) -> Rows:
+    ops = device.rows(Role.OP)
+    return ops[np.isin(ops, _chosen(wanted, device.names.in_order, device.name))]
+
+
+def _within(device: DeviceTrace, rows: Rows) -> Mask:
+    """Which records begin while one of the given ones lasts."""
+    start = device.start_ns
+    within = np.zeros(len(device), np.bool_)
+    for row in rows.tolist():
+        within |= (start >= start[row]) & (start < start[row] + max(device.duration_ns[row], 1))
+    return within
 
 
 def _chosen(wanted: Window, names: list[str], codes: npt.NDArray[np.int32]) -> Rows:
