@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from chakra_et.converters.kineto import DeviceTrace, read_device
+from chakra_et.converters.kineto import DeviceTrace, read_device, split_processes
 from chakra_et.converters.pytorch import HostTrace, read_host
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.files import write
@@ -14,10 +14,20 @@ from chakra_et.io.output import make_directory
 from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
+from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair, pair_directory, rank_in_name
 
 PathLike: TypeAlias = "str | Path"
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What is asked for beside the files."""
+
+    strict: bool
+    window: Window | None
+    align_clocks: bool
 
 
 @dataclass
@@ -35,12 +45,19 @@ def convert(
     output: PathLike | None = None,
     *,
     rank: int | None = None,
+    strict: bool = False,
+    steps: str | None = None,
+    annotation: str | None = None,
+    align_clocks: bool = False,
 ) -> Conversion:
     """Link a PyTorch host trace and the Kineto profile of the same run into one trace.
 
     Either file may be missing; either may be gzip or zstd. `output` is written if given: protobuf,
     or JSON for a name that ends in `.json`; `.gz` and `.zst` compress. `rank` is told by the
-    profile, else by the files' names, if not given.
+    profile, else by the members of its process groups, else by the files' names, if not given.
+    Damaged input is mended where that is possible, and the report says so; with `strict` it is
+    refused. `steps` ("2..3", or "2") or `annotation` (a name) choose a window of both files.
+    `align_clocks` shifts the times of devices whose clock is behind the host's.
 
     Raises ChakraError, which names file, place and remedy: FormatError for a damaged file or one
     of another kind, LinkError for files that do not belong together, OutputError if the output
@@ -48,38 +65,50 @@ def convert(
     """
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
-    host_trace = None if host is None else _read_host(host)
-    device_trace = None if device is None else _read_device(device)
-    linked = link(host_trace, device_trace, _rank(rank, device_trace, host, device))
-    conversion = Conversion(linked.trace, linked.report)
+    options = _Options(strict, window(steps, annotation), align_clocks)
+    host_trace = None if host is None else _read_host(host, strict)
+    processes = {} if device is None else split_processes(_read_device(device, strict))
+    device_trace = _one_of(processes, host_trace)
+    conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
     if output is not None:
         _write(conversion, Path(output))
     return conversion
 
 
 def convert_directory(
-    directory: PathLike, output_directory: PathLike, *, prefix: str = "trace"
+    directory: PathLike,
+    output_directory: PathLike,
+    *,
+    prefix: str = "trace",
+    strict: bool = False,
+    steps: str | None = None,
+    annotation: str | None = None,
+    align_clocks: bool = False,
 ) -> list[Conversion]:
     """Convert every pair of host trace and profile in a directory, one for each rank.
+
+    An archive stands for the directory that was packed into it, and a profile that was merged from
+    several processes for the profiles of each. Options are those of `convert`.
 
     Files are paired by process id, else by the rank in metadata or name; a file without a
     counterpart is converted alone. Writes `{prefix}.{rank}.et` into `output_directory`, which is
     made if needed. Raises ChakraError as `convert` does, and when there is nothing to convert or
     two pairs have one rank.
     """
+    options = _Options(strict, window(steps, annotation), align_clocks)
     target = Path(output_directory)
     conversions: dict[int, Conversion] = {}
-    for place, pair in enumerate(pair_directory(directory)):
-        conversion = _convert_pair(pair)
-        rank = conversion.trace.rank
-        number = place if rank is None else rank
-        if number in conversions:
-            raise ChakraError(
-                f"two pairs of files are of rank {number}",
-                path=pair.host or pair.device,
-                remedy="Put the files of each run into a directory of their own.",
-            )
-        conversions[number] = conversion
+    for pair in pair_directory(directory):
+        for conversion in _convert_pair(pair, options):
+            rank = conversion.trace.rank
+            number = len(conversions) if rank is None else rank
+            if number in conversions:
+                raise ChakraError(
+                    f"two pairs of files are of rank {number}",
+                    path=pair.host or pair.device,
+                    remedy="Put the files of each run into a directory of their own.",
+                )
+            conversions[number] = conversion
     for number, conversion in sorted(conversions.items()):
         _write(conversion, target / f"{prefix}.{number}.et")
     return [conversion for _, conversion in sorted(conversions.items())]
@@ -95,44 +124,85 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
     )
 
 
-def _convert_pair(pair: Pair) -> Conversion:
-    conversion = convert(pair.host, pair.device, rank=pair.rank)
-    if pair.host is None or pair.device is None:
-        missing = "profile" if pair.device is None else "host trace"
-        conversion.report.warnings.append(f"no {missing} of the same process or rank was found")
-    return conversion
+def _convert_pair(pair: Pair, options: _Options) -> list[Conversion]:
+    """The conversion of a pair; of a profile that was merged from several processes, of each."""
+    host = None if pair.host is None else _read_host(pair.host, options.strict)
+    processes = (
+        {0: None}
+        if pair.device is None
+        else split_processes(_read_device(pair.device, options.strict))
+    )
+    conversions = []
+    for place, (pid, device) in enumerate(processes.items()):
+        alone = len(processes) == 1
+        mine = host if alone or (host is not None and host.pid == pid) else None
+        rank = pair.rank if alone else None
+        conversion = _link(mine, device, None, rank if alone else place, options)
+        if mine is None or device is None:
+            missing = "profile" if device is None else "host trace"
+            conversion.report.warnings.append(f"no {missing} of the same process or rank was found")
+        if not alone:
+            conversion.report.warnings.append(
+                f"the profile was merged from {len(processes)} processes; this is process {pid}"
+            )
+        conversions.append(conversion)
+    return conversions
 
 
-def _rank(
-    given: int | None,
+def _link(
+    host: HostTrace | None,
     device: DeviceTrace | None,
-    *paths: PathLike | None,
-) -> int | None:
-    if given is not None:
-        return given
-    info = {} if device is None else device.metadata.get("distributedInfo")
-    if isinstance(info, dict) and info.get("rank") is not None:
-        return None
+    rank: int | None,
+    named_rank: int | None,
+    options: _Options,
+) -> Conversion:
+    if options.window is not None:
+        host = None if host is None else cut_host(host, options.window, device)
+        device = None if device is None else cut_device(device, options.window)
+    linked = link(host, device, rank, named_rank=named_rank, aligned=options.align_clocks)
+    return Conversion(linked.trace, linked.report)
+
+
+def _one_of(processes: dict[int, DeviceTrace], host: HostTrace | None) -> DeviceTrace | None:
+    """The only process of a profile, or that of the host trace."""
+    if len(processes) < 2:
+        return next(iter(processes.values()), None)
+    if host is not None and host.pid in processes:
+        return processes[host.pid]
+    device = next(iter(processes.values()))
+    pids = ", ".join(map(str, processes))
+    raise ChakraError(
+        f"profiles of {len(processes)} processes were merged into this file ({pids})",
+        path=device.path,
+        remedy="Convert it to a directory (chakra convert FILE -o DIR): each process is a rank.",
+    )
+
+
+def _rank_in_names(*paths: PathLike | None) -> int | None:
     named = [
         rank for path in paths if path is not None and (rank := rank_in_name(path)) is not None
     ]
     return named[0] if named and len(set(named)) == 1 else None
 
 
-def _read_host(path: PathLike) -> HostTrace:
+def _read_host(path: PathLike, strict: bool) -> HostTrace:
     _expect(path, FileKind.HOST)
-    return read_host(path)
+    return read_host(path, strict=strict)
 
 
-def _read_device(path: PathLike) -> DeviceTrace:
+def _read_device(path: PathLike, strict: bool) -> DeviceTrace:
     _expect(path, FileKind.DEVICE)
-    return read_device(path)
+    return read_device(path, strict=strict)
 
 
 def _expect(path: PathLike, wanted: FileKind) -> None:
     kind = sniff(path)
     if kind is not wanted:
         remedies = {
+            (FileKind.LINKED, FileKind.HOST): "Give the two files that it was made from.",
+            (FileKind.LINKED, FileKind.DEVICE): "Give the two files that it was made from.",
+            (FileKind.WORKLOAD, FileKind.HOST): "Only traces are converted here.",
+            (FileKind.WORKLOAD, FileKind.DEVICE): "Only traces are converted here.",
             (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
             (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
         }

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from chakra_et.converters.et import decode_et, decode_json, encode_et, encode_json
+from chakra_et.converters.et.forks import undo_fork
 from chakra_et.converters.et.json_mapping import JsonError
+from chakra_et.converters.et.old_reader import upgrade
 from chakra_et.converters.et.old_schema import OldSchemaError
 from chakra_et.converters.et.wire import WireError
 from chakra_et.errors import ChakraError, FormatError
@@ -37,7 +39,7 @@ def read(path: str | Path) -> Trace:
         )
     data = read_all(path)
     try:
-        return decode_et(data) if kind is FileKind.ET else decode_json(data)
+        return _decode(data) if kind is FileKind.ET else decode_json(data)
     except OldSchemaError as error:
         remedy = "Make the trace again with a tool that writes schema 0.0.4 or 1.0.0."
         raise FormatError(str(error), path=path, place=_byte(error), remedy=remedy) from error
@@ -47,6 +49,22 @@ def read(path: str | Path) -> Trace:
         raise FormatError(
             error.problem, path=path, place=error.place or None, remedy=_DAMAGED
         ) from error
+
+
+def _decode(data: bytes) -> Trace:
+    """The trace in a protobuf file of any schema, and of the forks that are known."""
+    try:
+        trace = decode_et(data)
+    except OldSchemaError as error:
+        try:
+            upgraded, _ = upgrade(data)
+            return decode_et(upgraded)
+        except OldSchemaError:
+            raise
+        except WireError:
+            raise error from None
+    undo_fork(trace)
+    return trace
 
 
 def write(trace: Trace, path: str | Path) -> None:

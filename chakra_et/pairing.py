@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.archive import members
 from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.io.source import head
 
@@ -55,12 +56,17 @@ def rank_in_name(path: str | Path) -> int | None:
 def pair_directory(directory: str | Path) -> list[Pair]:
     """Pairs of host trace and profile, in order of rank; other files are passed over.
 
+    `directory` may also be an archive, or one file.
+
     Pairs have one process id; where ids do not tell, one rank; where there is but one of each
     kind, they are a pair. Raises ChakraError when there is no such file.
     """
     folder = Path(directory)
     try:
-        paths = sorted(path for path in folder.iterdir() if path.is_file())
+        if folder.is_file():
+            paths = [folder / name for name in members(folder)] or [folder]
+        else:
+            paths = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
         raise ChakraError(
             f"cannot be read: {error.strerror or error}", path=folder, remedy="Check the path."

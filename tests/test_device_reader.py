@@ -60,8 +60,8 @@ def test_the_display_unit_does_not_scale_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"ts": "soon"}, r"event 'a' \(cpu_op\): ts: 'soon' is no time"),
-        ({"dur": 1e300}, r"event 'a' \(cpu_op\): dur: "),
+        ({"ts": "soon"}, "the time of event 'a' is no time"),
+        ({"dur": 1e300}, "the time of event 'a' is no time"),
         ({"name": 5}, r"traceEvents\[0\].name: Expected `str`"),
     ],
 )
@@ -70,7 +70,9 @@ def test_a_wrong_value_is_named_by_its_place(
 ) -> None:
     whole = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
     with pytest.raises(FormatError, match=message):
-        read_device(write_json(tmp_path / "device.json", {"traceEvents": [whole | event]}))
+        read_device(
+            write_json(tmp_path / "device.json", {"traceEvents": [whole | event]}), strict=True
+        )
 
 
 def test_a_document_without_events_is_refused(tmp_path: Path) -> None:

@@ -75,11 +75,31 @@ def a_profile(path: Path) -> Path:
     return path
 
 
-BAD_HOSTS: dict[Callable[[Path], Path], str] = {
-    empty: "the file is empty",
+DAMAGED_HOSTS: dict[Callable[[Path], Path], str] = {
     truncated_gzip: "the gzip data ends too early",
     truncated_json: "not valid JSON",
     damaged_gzip: "damaged gzip data",
+}
+
+
+@pytest.mark.parametrize("make", DAMAGED_HOSTS, ids=lambda make: make.__name__)
+def test_a_damaged_host_trace_is_mended_unless_strict(
+    tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    path = make(tmp_path / "input.json")
+    report = chakra_et.convert(host=path).report
+    assert report.repairs
+    with pytest.raises(ChakraError, match=DAMAGED_HOSTS[make]) as raised:
+        chakra_et.convert(host=path, output=tmp_path / "trace.et", strict=True)
+    assert str(raised.value).startswith(str(path))
+    done = chakra("convert", "--host", path, "-o", tmp_path / "trace.et", "--strict")
+    assert done.returncode == 2
+    assert DAMAGED_HOSTS[make] in done.stderr
+    assert not (tmp_path / "trace.et").exists()
+
+
+BAD_HOSTS: dict[Callable[[Path], Path], str] = {
+    empty: "the file is empty",
     other_json: "JSON, but of no kind known here",
     other_list: "a JSON list, but not of profiler events",
     binary: "neither JSON nor an ET",

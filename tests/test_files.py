@@ -217,10 +217,10 @@ def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
 
 def test_an_old_schema_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.eg"
-    node = b"\x08\x00\x12\x0aCOMP_NODE_\x18\x03\x38\x05\x60\x01"
+    node = b"\x08\x00\x12\x05plain\x18\x03"
     path.write_bytes((varint(len(node)) + node) * 2)
     error = failure(path)
-    assert "schema 0.0.1" in error.problem
+    assert "schema 0.0.1 to 0.0.3" in error.problem
     assert error.remedy == "Make the trace again with a tool that writes schema 0.0.4 or 1.0.0."
 
 

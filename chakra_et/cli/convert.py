@@ -20,7 +20,7 @@ def convert_command(
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="A directory with host traces and profiles; they are paired by process and rank.",
+            help="A directory or archive of host traces and profiles, paired by process and rank.",
             show_default=False,
         ),
     ] = None,
@@ -46,6 +46,31 @@ def convert_command(
         int | None,
         typer.Option("--rank", metavar="R", help="The rank, if no file tells.", show_default=False),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse damaged input instead of mending it."),
+    ] = False,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            "--steps", metavar="A..B", help="Only these profiler steps.", show_default=False
+        ),
+    ] = None,
+    annotation: Annotated[
+        str | None,
+        typer.Option(
+            "--annotation",
+            metavar="NAME",
+            help="Only what lies within this annotation.",
+            show_default=False,
+        ),
+    ] = None,
+    align_clocks: Annotated[
+        bool,
+        typer.Option(
+            "--align-clocks", help="Shift times of devices whose clock is behind the host's."
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -66,11 +91,17 @@ def convert_command(
         raise ChakraError(
             "both a directory and single files", remedy="Give DIR, or --host and --device."
         )
+    options: Any = {
+        "strict": strict,
+        "steps": steps,
+        "annotation": annotation,
+        "align_clocks": align_clocks,
+    }
     if directory is not None:
-        conversions = convert_directory(directory, output)
+        conversions = convert_directory(directory, output, **options)
         content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
     else:
-        conversions = [convert(host, device, output, rank=rank)]
+        conversions = [convert(host, device, output, rank=rank, **options)]
         content = conversions[0].report.as_dict()
     if report is not None:
         _write_report(content, report)

@@ -49,6 +49,9 @@ def _lines(report: Report) -> list[tuple[str, str]]:
         for tally in report.records.values():
             everything += tally
         lines.append(("profile records", _tally(everything)))
+    for repair in report.repairs:
+        where = "" if repair["offset"] is None else f", first at byte {repair['offset']}"
+        lines.append(("mended", f"{repair['count']} x {repair['kind']}{where} ({repair['file']})"))
     for join in report.joins:
         if join.of:
             lines.append(("joined", f"{join.matched} of {join.of} {join.what}, by {join.by}"))

@@ -16,11 +16,13 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from chakra_et.errors import FormatError
+from chakra_et.io.repairs import UnsoundError
 
 T = TypeVar("T")
 
 PIECE_BYTES: Final = 1 << 19
+_LIMIT_BYTES: Final = 1 << 24
+"""A longer piece that holds no whole elements, or a longer text before the array, is unsound."""
 _OPENING = re.compile(rb'\s*(\{\s*"[^"\\]*")')
 _BARE = re.compile(rb"\s*\[")
 _END = re.compile(rb"\s*\]")
@@ -74,6 +76,8 @@ class JsonArray(Generic[T]):
                 break
             piece = self._try_decode(cut) if cut > 0 else None
             if piece is None:
+                if len(self._text) > _LIMIT_BYTES:
+                    raise self._malformed("no record ends", 0)
                 self._piece_bytes = max(self._piece_bytes, 2 * len(self._text))
                 continue
             yield piece
@@ -96,6 +100,8 @@ class JsonArray(Generic[T]):
             if match:
                 return self._take(match.end())
             searched = max(0, len(self._text) - 256)
+            if len(self._text) > _LIMIT_BYTES:
+                raise self._malformed(f'no array "{self._key}" begins', 0)
             if not self._read():
                 return None
 
@@ -134,7 +140,7 @@ class JsonArray(Generic[T]):
             piece = self._decode(comma)
         except msgspec.ValidationError as error:
             raise self._invalid(error) from error
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
         self._count += len(piece)
         self._drop(cut)
@@ -146,14 +152,14 @@ class JsonArray(Generic[T]):
             piece = self._decode(end)
         except msgspec.ValidationError as error:
             raise self._invalid(error) from error
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             # The guess led astray (into another array, say): walk from the first element.
             end = self._walk(0)
             try:
                 piece = self._decode(end)
             except msgspec.ValidationError as error:
                 raise self._invalid(error) from error
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise self._malformed(str(error), 0) from error
         self._count += len(piece)
         self._drop(end)
@@ -194,17 +200,17 @@ class JsonArray(Generic[T]):
                 raise self._malformed(reason, position)
             position = comma.end()
 
-    def _invalid(self, error: msgspec.ValidationError) -> FormatError:
+    def _invalid(self, error: msgspec.ValidationError) -> UnsoundError:
         match = re.search(r"`\$\[(\d+)\](.*)`", str(error))
         number, field = (int(match[1]), match[2]) if match else (0, "")
-        return FormatError(
+        return UnsoundError(
             str(error).split(" - at ")[0],
             path=self._path,
             place=f"{self._key}[{self._count + number}]{field}",
         )
 
-    def _malformed(self, reason: str, at: int) -> FormatError:
-        return FormatError(
+    def _malformed(self, reason: str, at: int) -> UnsoundError:
+        return UnsoundError(
             f"not valid JSON: {reason}",
             path=self._path,
             place=f"byte {self._offset + at}",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from chakra_et.errors import FormatError
-from chakra_et.io.source import head
+from chakra_et.io.source import blocks, head
 
 _HEAD_BYTES: Final = 1 << 16
 _WANTED = "Wanted: a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
@@ -19,19 +19,43 @@ class FileKind(Enum):
 
     HOST = "PyTorch host trace"
     DEVICE = "Kineto profile"
+    LINKED = "linked host and device trace (JSON of another tool)"
     ET = "ET (protobuf)"
     ET_JSON = "ET (JSON)"
+    WORKLOAD = "workload text (ASTRA-sim 1.0)"
 
 
 _KEYS: Final = (
     (re.compile(rb'"traceEvents"\s*:'), FileKind.DEVICE),
     (re.compile(rb'"workload_graph"\s*:'), FileKind.ET_JSON),
     (re.compile(rb'"format"\s*:\s*"chakra-et"'), FileKind.ET_JSON),
+    (re.compile(rb'"(?:data_?[dD]eps|ctrlDeps|durationMicros|int64Val)"\s*:'), FileKind.ET_JSON),
+    (re.compile(rb'"version"\s*:\s*"[^"]{0,64}"\s*,?\s*(?:"attr"|\}\s*\{)'), FileKind.ET_JSON),
     (re.compile(rb'"schema"\s*:\s*"[^"]*".*?"nodes"\s*:', re.DOTALL), FileKind.HOST),
     (re.compile(rb'"nodes"\s*:\s*\['), FileKind.HOST),
     (re.compile(rb'"(schemaVersion|deviceProperties|baseTimeNanoseconds)"\s*:'), FileKind.DEVICE),
 )
-_BARE_EVENTS = re.compile(rb'\s*\[\s*(\]|\{.*?"ph"\s*:)', re.DOTALL)
+"""Keys that only one kind has; the one that stands first in the file tells."""
+_LINKED: Final = re.compile(rb'"(?:inclusive_dur|exclusive_dur|inter_thread_dep)"\s*:')
+_BARE_EVENTS: Final = re.compile(rb'\s*\[\s*(\]|\{.*?"ph"\s*:)', re.DOTALL)
+_WORKLOAD: Final = re.compile(
+    rb"\s*(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE|COLOCATED|PREFILL|DECODE)\b[^\n]*"
+    rb"\n\s*\d+\s*\n"
+)
+_OTHERS: Final = (
+    (b"<algo", "an MSCCL algorithm (XML)"),
+    (b"<", "XML or a web page"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3", "an SQLite database, such as Nsight Systems exports"),
+    (b"\x80\x02", "a Python pickle"),
+    (b"\x80\x04", "a Python pickle"),
+    (b"HloModule", "an XLA module as text"),
+    (b"num_ranks", "a GOAL schedule"),
+    (b"PAR1", "a Parquet table"),
+    (b"\xfd7zXZ", "compressed with xz, which is not read here"),
+    (b"BZh", "compressed with bzip2, which is not read here"),
+)
+"""How files begin that people hand over by mistake, and what they are."""
 
 
 def sniff(path: str | Path) -> FileKind:
@@ -39,26 +63,44 @@ def sniff(path: str | Path) -> FileKind:
     start = head(path, _HEAD_BYTES)
     if not start.strip():
         what = "the file is empty" if not start else "the file holds nothing but blanks"
-        remedy = "The recording did not finish; record it again. " + _WANTED
-        raise FormatError(what, path=path, remedy=remedy)
+        _refuse(path, what, "The recording did not finish; record it again. " + _WANTED)
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] == b"{":
-        found = [(m.start(), kind) for pattern, kind in _KEYS if (m := pattern.search(text))]
-        if found:
-            return min(found, key=lambda item: item[0])[1]
-        raise FormatError(
-            'JSON, but of no kind known here: neither "nodes", "traceEvents" nor '
-            '"workload_graph" stands among the first keys',
-            path=path,
-            remedy=_WANTED,
-        )
+        return _kind_of_object(path, text)
     if text[:1] == b"[":
         if _BARE_EVENTS.match(text):
             return FileKind.DEVICE
-        raise FormatError("a JSON list, but not of profiler events", path=path, remedy=_WANTED)
+        _refuse(path, "a JSON list, but not of profiler events")
+    if _WORKLOAD.match(text):
+        return FileKind.WORKLOAD
+    for beginning, what in _OTHERS:
+        if text.startswith(beginning):
+            _refuse(path, f"neither JSON nor an ET in protobuf, but {what}")
     if start[:1] in (b"\x00", b"\x0a", b"\x12") or _starts_like_frames(start):
         return FileKind.ET
-    raise FormatError("neither JSON nor an ET in protobuf", path=path, remedy=_WANTED)
+    _refuse(path, "neither JSON nor an ET in protobuf")
+
+
+def _kind_of_object(path: str | Path, text: bytes) -> FileKind:
+    found = [(m.start(), kind) for pattern, kind in _KEYS if (m := pattern.search(text))]
+    if not found:
+        _refuse(
+            path,
+            'JSON, but of no kind known here: neither "nodes", "traceEvents" nor '
+            '"workload_graph" stands among the first keys',
+        )
+    kind = min(found, key=lambda item: item[0])[1]
+    return FileKind.LINKED if kind is FileKind.HOST and _LINKED.search(text) else kind
+
+
+def _refuse(path: str | Path, what: str, remedy: str = _WANTED) -> NoReturn:
+    """Raise the error for what a file is; if it is damaged, that is the error."""
+    taken = 0
+    for block in blocks(path):
+        taken += len(block)
+        if taken >= _HEAD_BYTES:
+            break
+    raise FormatError(what, path=path, remedy=remedy)
 
 
 def _starts_like_frames(start: bytes) -> bool:

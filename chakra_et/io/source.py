@@ -1,42 +1,52 @@
-"""Inputs as streams of plain bytes, whatever they are compressed with."""
+"""Inputs as streams of plain bytes, whatever they are compressed with or packed into."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Final
-
-import zstandard
+from typing import BinaryIO, Final
 
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.archive import is_tar, is_zip, open_tar, open_zip
+from chakra_et.io.compression import Gzip, Zstd
+from chakra_et.io.repairs import Repairs
+from chakra_et.io.stream import BLOCK_BYTES, Stream
 
-BLOCK_BYTES: Final = 1 << 20
+_LAYERS: Final = 4
+"""How many times a file may be packed or compressed."""
+_BOMB_BYTES: Final = 1 << 28
+_BOMB_RATIO: Final = 300
+"""Traces shrink to a tenth, at best to a fortieth; more than this is no trace."""
 
 
-def blocks(path: str | Path) -> Iterator[bytes]:
-    """The decompressed content of a file, block by block; compression is told by content.
+def blocks(path: str | Path, repairs: Repairs | None = None) -> Iterator[bytes]:
+    """The plain content of a file, block by block; compression is told by content.
 
-    Raises ChakraError if the file cannot be read, FormatError if compressed data is damaged
-    or ends too early.
+    `path` may lead into an archive: `run.zip/host.json`; an archive with one file in it stands for
+    that file. Raises ChakraError if the file cannot be read, FormatError if it is damaged or ends
+    too early. With `repairs` such an end is counted there, and what comes before it is given.
     """
-    with _opened(path) as file:
-        start = file.read(4)
+    file_path, member = _locate(Path(path))
+    with _opened(file_path) as file:
+        size = file.seek(0, 2)
         file.seek(0)
-        if start.startswith(_Gzip.magic):
-            yield from _Gzip(path, file)
-        elif start == _Zstd.magic:
-            yield from _Zstd(path, file)
-        else:
-            while block := file.read(BLOCK_BYTES):
-                yield block
+        total = 0
+        for block in _plain(Path(path), file, member, repairs):
+            total += len(block)
+            if total > _BOMB_BYTES and total > _BOMB_RATIO * size:
+                raise FormatError(
+                    f"the file unpacks to more than {_BOMB_RATIO} times its size",
+                    path=path,
+                    remedy="No trace does. If it is one all the same, unpack it first.",
+                )
+            yield block
 
 
 def head(path: str | Path, count: int) -> bytes:
-    """The first `count` decompressed bytes of a file, or fewer where it is shorter."""
+    """The first `count` plain bytes of a file, or as many as there are."""
     taken = bytearray()
-    for block in blocks(path):
+    for block in blocks(path, Repairs(Path(path))):
         taken += block
         if len(taken) >= count:
             break
@@ -44,14 +54,23 @@ def head(path: str | Path, count: int) -> bytes:
 
 
 def read_all(path: str | Path) -> bytes:
-    """The whole decompressed content of a file."""
+    """The whole plain content of a file."""
     return b"".join(blocks(path))
 
 
+def _locate(path: Path) -> tuple[Path, str | None]:
+    """The file on disk, and the member of it that the path names, if it leads into a file."""
+    if not path.exists():
+        for parent in path.parents:
+            if parent.is_file():
+                return parent, path.relative_to(parent).as_posix()
+    return path, None
+
+
 @contextmanager
-def _opened(path: str | Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             yield file
     except FileNotFoundError as error:
         raise ChakraError("no such file", path=path, remedy="Check the path.") from error
@@ -64,77 +83,31 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
         raise ChakraError(f"cannot be read: {reason}", path=path) from error
 
 
-class _Members:
-    """The plain bytes of a file of one or more compressed members."""
-
-    name: ClassVar[str]
-    magic: ClassVar[bytes]
-    input_bytes: ClassVar[int] = BLOCK_BYTES
-    broken: ClassVar[type[Exception]]
-
-    def __init__(self, path: str | Path, file: BinaryIO) -> None:
-        self._path = path
-        self._file = file
-
-    def _member(self) -> Any:
-        """A decompressor for the next member."""
-        raise NotImplementedError
-
-    def _decompress(self, member: Any, data: bytes) -> tuple[bytes, bytes]:
-        """Plain bytes, bounded in number, and what of `data` has not been used yet."""
-        raise NotImplementedError
-
-    def __iter__(self) -> Iterator[bytes]:
-        data = self._file.read(self.input_bytes)
-        while data:
-            member = self._member()
-            while not member.eof:
-                if not data and not (data := self._file.read(self.input_bytes)):
-                    raise FormatError(
-                        f"the {self.name} data ends too early",
-                        path=self._path,
-                        place=f"byte {self._file.tell()}",
-                        remedy="The file was cut, or is still being written; copy it again.",
-                    )
-                try:
-                    plain, data = self._decompress(member, data)
-                except self.broken as error:
-                    raise FormatError(
-                        f"damaged {self.name} data: {error}",
-                        path=self._path,
-                        place=f"before byte {self._file.tell()}",
-                        remedy="Copy the file again.",
-                    ) from error
-                if plain:
-                    yield plain
-            data = (data or self._file.read(self.input_bytes)).lstrip(b"\0")
-            if data and not data.startswith(self.magic):
-                raise FormatError(
-                    f"something else follows the {self.name} data",
-                    path=self._path,
-                    place=f"byte {self._file.tell() - len(data)}",
-                    remedy="Cut it off, or compress the file again.",
-                )
-
-
-class _Gzip(_Members):
-    name, magic, broken = "gzip", b"\x1f\x8b", zlib.error
-
-    def _member(self) -> Any:
-        return zlib.decompressobj(wbits=31)
-
-    def _decompress(self, member: Any, data: bytes) -> tuple[bytes, bytes]:
-        plain = member.decompress(data, BLOCK_BYTES)
-        return plain, member.unused_data if member.eof else member.unconsumed_tail
-
-
-class _Zstd(_Members):
-    name, magic, broken = "zstd", b"\x28\xb5\x2f\xfd", zstandard.ZstdError
-    input_bytes = 1 << 14  # the decoder returns all that its input expands to
-
-    def _member(self) -> Any:
-        return zstandard.ZstdDecompressor().decompressobj()
-
-    def _decompress(self, member: Any, data: bytes) -> tuple[bytes, bytes]:
-        plain = member.decompress(data)
-        return plain, member.unused_data if member.eof else b""
+def _plain(
+    path: Path, file: BinaryIO, member: str | None, repairs: Repairs | None
+) -> Iterator[bytes]:
+    """The content under all layers of compression and packing."""
+    if is_zip(file.read(4)):
+        file.seek(0)
+        stream, member = Stream(open_zip(path, file, member, repairs)), None
+    else:
+        file.seek(0)
+        stream = Stream(iter(lambda: file.read(BLOCK_BYTES), b""))
+    for _ in range(_LAYERS):
+        start = stream.peek(512)
+        if start.startswith(Gzip.magic):
+            stream = Stream(iter(Gzip(path, stream, repairs)))
+        elif start.startswith(Zstd.magic):
+            stream = Stream(iter(Zstd(path, stream, repairs)))
+        elif is_tar(start):
+            stream, member = Stream(open_tar(path, stream, member, repairs)), None
+        elif is_zip(start):
+            raise FormatError(
+                "a zip archive within another file", path=path, remedy="Unpack the outer one first."
+            )
+        elif member is not None:
+            raise ChakraError("no such file: this is no archive", path=path)
+        else:
+            yield from stream
+            return
+    raise FormatError(f"compressed more than {_LAYERS} times", path=path, remedy="Unpack it first.")

@@ -11,10 +11,14 @@ import numpy.typing as npt
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.launches import find_launches
 from chakra_et.linker.nesting import NONE, enclosing, ties
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+_DEEPEST: Final = 64
+"""How deep calls are followed."""
 
 UNTIMED: Final = np.iinfo(np.int64).min
 
@@ -93,7 +97,7 @@ def collect(
         order = table.host_order
         table.nested_in = enclosing(table.lane, table.start_ns, table.end_ns, order)
         table.caller = table.nested_in.copy()
-        table.launch = _launches(table, device)
+        table.launch = find_launches(table, device)
     if host is not None:
         _take_callers(table, host)
     return table
@@ -139,22 +143,23 @@ def _take_callers(table: Activities, host: HostTrace) -> None:
     table.caller[:count] = np.where(believe, parent, nested)
 
 
-def _launches(table: Activities, device: DeviceTrace) -> Rows:
-    """Device work to the runtime or driver call with its correlation id.
+def begin_order(host: HostTrace, caller: Rows) -> Rows:
+    """The host nodes' places in the order in which they began, callers before what they called.
 
-    Where calls share an id (a driver call inside a runtime call), the innermost one counts.
+    The framework numbers operations as they begin, but for some callers of old traces, which have
+    larger numbers than what they called: these began no later than their first callee.
     """
-    launch = np.full(len(table), NONE, np.int64)
-    calls = np.flatnonzero(table.role == Role.CALL)
-    work = np.flatnonzero(table.work)
-    ids = device.correlation[table.record[calls]]
-    calls, ids = calls[ids > 0], ids[ids > 0]
-    if len(calls) == 0:
-        return launch
-    length = table.end_ns[calls] - table.start_ns[calls]
-    order = np.lexsort((calls, length, ids))
-    ordered = ids[order]
-    wanted = device.correlation[table.record[work]]
-    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    launch[work] = np.where(ordered[place] == wanted, calls[order[place]], NONE)
-    return launch
+    begun = host.id.astype(np.float64)
+    depth = np.zeros(len(host), np.int64)
+    rows = np.flatnonzero((caller[: len(host)] != NONE) & (caller[: len(host)] < len(host)))
+    callers = caller[: len(host)][rows]
+    for _ in range(_DEEPEST):
+        earlier, deeper = begun.copy(), depth.copy()
+        np.minimum.at(earlier, callers, begun[rows])
+        deeper[rows] = depth[callers] + 1
+        if np.array_equal(earlier, begun) and np.array_equal(deeper, depth):
+            break
+        begun, depth = earlier, deeper
+    place = np.empty(len(host), np.int64)
+    place[np.lexsort((host.id, depth, begun))] = np.arange(len(host))
+    return place

@@ -7,6 +7,7 @@ kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
@@ -27,13 +28,19 @@ from chakra_et.linker.communication_table import (
     NO_COMMUNICATION,
     RECV,
     SEND,
+    SUSPECT,
+    WITHOUT_ROOT,
     operation,
 )
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable, parse_ranks
+from chakra_et.linker.shared_kernels import share_kernels
 from chakra_et.model import ProcessGroup
 
 RECORD: Final = "record_param_comms"
+_CUT_LIST: Final = "..."
+_MOST_RANKS: Final = 1 << 20
+_SUSPECTS_SHOWN: Final = 3
 _ANCESTORS: Final = 8
 """How far up the callers of a launch the record of its collective is looked for."""
 
@@ -53,6 +60,10 @@ class Facts:
     """The other side's global rank."""
     peer_in_group: int | None = None
     dtype: str | None = None
+    own_rank: int | None = None
+    """The global rank of the process that communicates, from its place in the group."""
+    splits_cut: bool | None = None
+    """Whether the sizes of the parts for each rank are known only in part."""
     sources: list[str] = field(default_factory=list)
 
     def merge(self, other: Facts | None) -> None:
@@ -85,6 +96,7 @@ def find_communication(
     device: DeviceTrace | None,
     groups: GroupTable,
     warnings: list[str],
+    named_rank: int | None = None,
 ) -> dict[int, Communication]:
     """Facts by activity row.
 
@@ -100,7 +112,11 @@ def find_communication(
         facts = seen.kernel_facts(row)
         facts.merge(seen.host_facts(record))
         facts.merge(_kernel_name_facts(seen.name(row)))
+        if facts.splits_cut and seen.has_splits(record):
+            facts.splits_cut = False
         found[row] = facts
+    warnings += share_kernels(table, seen, found, covered)
+    warnings += _suspects(seen)
     for row in seen.host_spans():
         found[row] = seen.span_facts(row)
     for row in seen.records():
@@ -108,11 +124,18 @@ def find_communication(
         if row not in covered and told is not None and told.name not in NO_COMMUNICATION:
             found[row] = told
     _learn_groups(found, groups)
+    _learn_rank(found, groups, named_rank)
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
     without = sum(table.role[row] != Role.WORK and seen.name(row) == RECORD for row in resolved)
     if without and table.work.any():
         warnings.append(
             f"{without} collectives have no kernel in the profile; host records stand for them"
+        )
+    cut = sum(facts.splits_cut is True for facts in found.values())
+    if cut:
+        warnings.append(
+            f"{cut} all-to-all operations have lists of split sizes that the profiler cut; "
+            "the sizes of their parts are known in part only"
         )
     unknown = sum(c.type is NodeType.COMM_COLL and c.collective is None for c in resolved.values())
     if unknown:
@@ -147,7 +170,7 @@ class _Seen:
         assert self.device is not None
         return str(self.device_names[self.device.name[record]])
 
-    def _rows_named(self, chosen: Any, work: bool) -> list[int]:
+    def rows_named(self, chosen: Any, work: bool) -> list[int]:
         """Activities, on a device or on the host, whose name is one of those chosen."""
         rows: list[int] = []
         side = self.table.work == work
@@ -164,7 +187,7 @@ class _Seen:
 
     def kernels(self) -> list[int]:
         """Device work that communicates."""
-        rows = set(self._rows_named(KERNEL.match, work=True))
+        rows = set(self.rows_named(KERNEL.match, work=True))
         if self.device is not None:
             for row in np.flatnonzero(self.table.work).tolist():
                 if b'"Collective name"' in self.device.args[self.table.record[row]]:
@@ -173,11 +196,11 @@ class _Seen:
 
     def host_spans(self) -> list[int]:
         """Spans of process groups that communicate on the host."""
-        return self._rows_named(lambda name: name.startswith(HOST_BACKENDS), work=False)
+        return self.rows_named(lambda name: name.startswith(HOST_BACKENDS), work=False)
 
     def records(self) -> list[int]:
         """Records of collectives on the host."""
-        return self._rows_named(lambda name: name == RECORD, work=False)
+        return self.rows_named(lambda name: name == RECORD, work=False)
 
     def record_above(self, row: int) -> int:
         """The record of the collective that launched this kernel, or `NONE`."""
@@ -206,6 +229,11 @@ class _Seen:
         if record != NONE and self.device is not None:
             facts.merge(_argument_facts(self.device.args[record], "operation args"))
         return facts if facts.name is not None else None
+
+    def has_splits(self, row: int) -> bool:
+        """Whether the host node has the split sizes, which are never cut there."""
+        host_row = NONE if row == NONE else int(self.table.host[row])
+        return "in_split_size" in self.attributes.get(host_row, {})
 
     def span_facts(self, row: int) -> Facts:
         """What a host backend's span says: its name, and the bytes of its input tensors."""
@@ -251,8 +279,14 @@ def positional_facts(values: list[Any]) -> Facts | None:
         facts.group_size = numbers[-1]
     elif splits:
         facts.group_size = len(splits[0])
-    if operation(values[at]) in (SEND, RECV) and isinstance(rank, int):
+    kind = operation(values[at])
+    if kind in (SEND, RECV) and _is_int(rank):
         facts.peer_in_group = rank
+    # Since groups have names, their first rank and their stride stand before the size.
+    if kind in WITHOUT_ROOT and _is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
+        start, stride = numbers[-3], numbers[-2]
+        if start >= 0 and (stride > 0 or numbers[-1] == 1):
+            facts.own_rank = start + stride * rank
     return facts
 
 
@@ -282,11 +316,15 @@ def _argument_facts(args: bytes, source: str) -> Facts:
         size_bytes=_bytes(found.get("In msg nelems"), found.get("dtype")),
         group=_text(found.get("Process Group Name")),
         group_size=_whole(found.get("Group size")),
-        group_ranks=parse_ranks(found.get("Process Group Ranks")) or None,
+        group_ranks=parse_ranks(found.get("Process Group Ranks")) or _strided(found) or None,
+        splits_cut=True if _CUT_LIST in str(found.get("In split size", "")) else None,
         dtype=_text(found.get("dtype")),
         sources=[source],
     )
     kind = operation(name or "")
+    place, ranks = _whole(found.get("Rank")), facts.group_ranks
+    if kind in WITHOUT_ROOT and place is not None and ranks and 0 <= place < len(ranks):
+        facts.own_rank = ranks[place]
     if kind is SEND or kind is RECV:
         facts.peer = _whole(found.get("Dst Rank" if kind is SEND else "Src Rank"))
     return facts
@@ -308,6 +346,28 @@ def _attribute_facts(attributes: dict[str, Any]) -> Facts:
 def _kernel_name_facts(name: str) -> Facts | None:
     match = KERNEL_OPERATION.search(name.split("(")[0])
     return Facts(name=match[0], sources=["kernel name"]) if match else None
+
+
+def _strided(args: dict[str, Any]) -> list[int]:
+    """The members of a group whose list was cut: they lie at even distances."""
+    start, stride, size = (
+        _whole(args.get(key)) for key in ("Global rank start", "Global rank stride", "Group size")
+    )
+    if start is None or size is None or start < 0 or not 0 < size <= _MOST_RANKS:
+        return []
+    return [start + (stride or 1) * place for place in range(size)]
+
+
+def _suspects(seen: _Seen) -> list[str]:
+    """What to say of kernels that seem to communicate by themselves; they stay compute."""
+    rows = seen.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)
+    if not rows:
+        return []
+    names = sorted({seen.name(row).split("(")[0] for row in rows})[:_SUSPECTS_SHOWN]
+    return [
+        f"{len(rows)} kernels seem to communicate without a collective library "
+        f"({', '.join(names)}); nothing tells what they send, so they count as compute"
+    ]
 
 
 def _bytes(elements: Any, dtype: Any) -> int | None:
@@ -344,6 +404,14 @@ def _learn_groups(found: dict[int, Facts], groups: GroupTable) -> None:
                     source="arguments of its collectives",
                 )
             )
+
+
+def _learn_rank(found: dict[int, Facts], groups: GroupTable, named: int | None) -> None:
+    """The rank, if no metadata tell it: from places in groups, else from the files' names."""
+    if groups.rank is not None:
+        return
+    told = Counter(facts.own_rank for facts in found.values() if facts.own_rank is not None)
+    groups.rank = told.most_common(1)[0][0] if told else named
 
 
 def _resolve(facts: Facts, groups: GroupTable) -> Communication:

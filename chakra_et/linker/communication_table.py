@@ -38,12 +38,24 @@ OPERATIONS: Final[dict[str, CollectiveType | NodeType]] = {
     "reducescatterbase": CollectiveType.REDUCE_SCATTER,
     "reducescattertensor": CollectiveType.REDUCE_SCATTER,
     "reducescattertensorcoalesced": CollectiveType.REDUCE_SCATTER,
+    "reducescatterblock": CollectiveType.REDUCE_SCATTER_BLOCK,
     "barrier": CollectiveType.BARRIER,
     "send": SEND,
     "recv": RECV,
     "recvanysource": RECV,
 }
 """Collective names with everything but letters removed, in lower case."""
+
+WITHOUT_ROOT: Final = frozenset(
+    {
+        CollectiveType.ALL_REDUCE,
+        CollectiveType.ALL_GATHER,
+        CollectiveType.ALL_TO_ALL,
+        CollectiveType.REDUCE_SCATTER,
+        CollectiveType.BARRIER,
+    }
+)
+"""Collectives of which a record tells the caller's place in the group, not that of a root."""
 
 ANNOTATION: Final = re.compile(r"^(gloo|nccl|xccl|hccl|ucc|mpi)::?(?P<name>\w+)")
 """How a process group names the span of one operation: `gloo:all_reduce`."""
@@ -54,8 +66,14 @@ HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 KERNEL: Final = re.compile(r"(nccl|rccl|hccl)\w*Kernel", re.IGNORECASE)
 """How names of communication kernels begin."""
 
+SUSPECT: Final = re.compile(
+    r"cross_device_reduce|(?:internode|intranode)::|multimem_|nvshmem|symm_mem|deep_?ep",
+    re.IGNORECASE,
+)
+"""Kernels that communicate by themselves, by parts of their names."""
+
 KERNEL_OPERATION: Final = re.compile(
-    r"AllReduce|ReduceScatter|Reduce|AllGatherV?|Broadcast|AllToAll"
+    r"AllReduce|ReduceScatter|Reduce|AllGatherV?|Broadcast|All[Tt]oAll"
 )
 """What a communication kernel does, where its name tells; SendRecv and Generic do not."""
 

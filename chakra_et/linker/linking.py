@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.pytorch import HostTrace
-from chakra_et.linker.activities import Activities, collect
+from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
+from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import find_communication
 from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.edge_list import EdgeList
@@ -25,11 +26,12 @@ from chakra_et.linker.edges.thread import thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
+from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
 from chakra_et.linker.own_time import OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
-from chakra_et.linker.report import Report, make_report
+from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.model import EdgeKind, Trace
 
 Rows = npt.NDArray[np.int64]
@@ -43,18 +45,33 @@ class Linked:
     report: Report
 
 
-def link(host: HostTrace | None, device: DeviceTrace | None, rank: int | None = None) -> Linked:
+def link(
+    host: HostTrace | None,
+    device: DeviceTrace | None,
+    rank: int | None = None,
+    *,
+    named_rank: int | None = None,
+    aligned: bool = False,
+) -> Linked:
     """Link a host trace and a profile of the same run; either may be missing.
 
-    `rank` is told by the profile if not given. Raises LinkError when the two do not belong
+    `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
+    that of the files' names. With `aligned`, times of devices whose clock is
+    behind the host's are shifted. Raises LinkError when the two do not belong
     together.
     """
     join = join_host(host, device) if host is not None and device is not None else None
     table = collect(host, device, None if join is None else join.record)
     warnings = [*(host.warnings if host else []), *(device.warnings if device else [])]
     warnings += join.warnings if join is not None else []
+    attribution, clocks = None, []
+    if device is not None:
+        attribution = attribute(table, device)
+        clocks = align_clocks(table, device, apply=aligned)
+        warnings += launch_warnings(table, device, attribution)
+        warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
-    communication = find_communication(table, host, device, groups, warnings)
+    communication = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
     time = host_time(table, _forward_lanes(table, device))
     edges = _edges(table, host, device, streams, time)
@@ -79,6 +96,9 @@ def link(host: HostTrace | None, device: DeviceTrace | None, rank: int | None = 
     trace = assemble(table, host, device, order, edges, own, communication, groups)
     report = make_report(table, host, device, join, trace, communication, groups)
     report.warnings += [*warnings, *groups.warnings]
+    report.clocks = clocks
+    if attribution is not None:
+        report.joins += attribution_joins(attribution)
     return Linked(trace, report)
 
 
@@ -93,7 +113,7 @@ def _edges(
     if device is None and host is not None:
         operations = np.flatnonzero(~is_root(host))
         plain = program_edges_without_times(
-            host.thread[operations], host.id[operations].astype(np.int64)
+            host.thread[operations], begin_order(host, table.caller)[operations]
         )
         plain.source, plain.target = operations[plain.source], operations[plain.target]
         return [*edges, plain]
@@ -136,7 +156,7 @@ def _forward_order(
     """An order of all nodes in which edges lead forward; others are left out and counted."""
     begun = np.zeros(len(table), np.int64)
     if host is not None:
-        begun[: len(host)] = host.id.astype(np.int64)
+        begun[: len(host)] = begin_order(host, table.caller)
     order = issue_order(table, streams, own.begin_ns, begun)
     if contradicting(order, edges) == 0:
         return order, edges

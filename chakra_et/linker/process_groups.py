@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +15,7 @@ from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.model import ProcessGroup
 
+_WALKER: Final = json.JSONDecoder(strict=False)
 _NODE_NAME: Final = "## process_group:init ##"
 DEFAULT: Final = "0"
 """The name that PyTorch gives to the group of all ranks."""
@@ -101,11 +104,35 @@ def _group_nodes(host: HostTrace) -> Iterable[list[Any]]:
     for row in np.flatnonzero(host.name == code).tolist():
         try:
             values = msgspec.json.decode(texts[host.inputs[row]][0])
-            entries = msgspec.json.decode(values[0])
-        except (msgspec.DecodeError, IndexError, TypeError, ValueError):
+            yield _entries(values[0])
+        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
             continue
-        if isinstance(entries, list):
-            yield entries
+
+
+def _entries(text: str) -> list[Any]:
+    """The groups in a list, also in one that PyTorch cut after some thousand characters."""
+    try:
+        entries = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        entries = []
+        at = text.find("{")
+        while at >= 0:
+            try:
+                entry, at = _WALKER.raw_decode(text, at)
+            except ValueError:
+                entry, at = _cut_entry(text[at:]), -1
+            entries.append(entry)
+            at = text.find("{", at) if at >= 0 else -1
+    return entries if isinstance(entries, list) else []
+
+
+def _cut_entry(text: str) -> dict[str, Any]:
+    """What can be said of the group whose list of ranks was cut: its name, not its members."""
+    entry: dict[str, Any] = {"cut": True}
+    for key in ("pg_name", "pg_desc"):
+        if match := re.search(rf'"{key}"\s*:\s*"([^"\\]{{0,200}})"', text):
+            entry[key] = match[1]
+    return entry
 
 
 def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
@@ -114,7 +141,11 @@ def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
     name = str(entry["pg_name"])
     size = _integer(entry.get("group_size", entry.get("pg_size"))) or 0
     ranks = parse_ranks(entry.get("ranks"))
-    if not ranks and size:
+    if entry.get("cut"):
+        table.warnings.append(
+            f"the host trace cuts the members of process group {name!r}; they are not known from it"
+        )
+    elif not ranks and size:
         # PyTorch writes an empty list for a group of all ranks.
         ranks = list(range(size))
     table.add(

@@ -16,8 +16,10 @@ from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.categories import DEVICE_CATEGORIES, LEFT_OUT, LEFT_OUT_PHASES
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.clocks import ClockOffset
 from chakra_et.linker.communication import Communication
 from chakra_et.linker.join import HostJoin
+from chakra_et.linker.launches import Attribution
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import ProcessGroup, Trace
@@ -26,6 +28,9 @@ from chakra_et.version import PRODUCER
 
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
 UNKNOWN: Final = "category not known to this version"
+UNRECORDED: Final = "unrecorded parents"
+UNREADABLE: Final = "(unreadable)"
+OUTSIDE: Final = "outside of the window"
 
 
 @dataclass
@@ -85,6 +90,8 @@ class Report:
     communication: list[dict[str, Any]]
     groups: list[ProcessGroup]
     output: dict[str, Any] | None = None
+    added: dict[str, int] = field(default_factory=dict)
+    clocks: list[ClockOffset] = field(default_factory=list)
     repairs: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -110,6 +117,7 @@ class Report:
             "records": {name: tally.as_dict() for name, tally in self.records.items()},
             "joins": [join.as_dict() for join in self.joins],
             "nodes": self.nodes,
+            "added": self.added,
             "edges": {
                 kind: {"count": count, "inferred": inferred}
                 for kind, (count, inferred) in self.edges.items()
@@ -126,6 +134,7 @@ class Report:
                 }
                 for group in self.groups
             ],
+            "clocks": [offset.as_dict() for offset in self.clocks],
             "repairs": self.repairs,
             "warnings": self.warnings,
         }
@@ -148,14 +157,29 @@ def make_report(
         device=_device_input(device),
         rank=groups.rank,
         world_size=groups.world_size,
-        host_nodes=Tally(0 if host is None else len(host), on_host),
+        host_nodes=_host_nodes(host, on_host),
         records={} if device is None else _records(table, device),
         joins=_joins(table, device, join),
         edges={kind.label: counted for kind, counted in trace.edges.counts().items()},
         nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
         communication=_communication(communication),
         groups=list(groups.groups.values()),
+        added={} if host is None or not host.stubs else {UNRECORDED: host.stubs},
+        repairs=[
+            *([] if host is None else host.repairs.as_list()),
+            *([] if device is None else device.repairs.as_list()),
+        ],
     )
+
+
+def _host_nodes(host: HostTrace | None, on_host: int) -> Tally:
+    """What became of the nodes of the host trace; those that stand for others do not count."""
+    if host is None:
+        return Tally()
+    left_out = Counter({r.kind: r.left_out for r in host.repairs.kinds.values() if r.left_out})
+    if host.outside:
+        left_out[OUTSIDE] = host.outside
+    return Tally(host.recorded, on_host - host.stubs, left_out=left_out)
 
 
 def _host_input(host: HostTrace | None) -> dict[str, Any] | None:
@@ -188,11 +212,16 @@ def _records(table: Activities, device: DeviceTrace) -> dict[str, Tally]:
     waits = device.role == Role.SYNC
     for code, category in enumerate(device.categories.in_order):
         rows = device.category == code
-        tally = tallies[category]
+        tally = tallies[category or "(phase X)"]
         tally.kept += _count(rows & kept)
         tally.merged += _count(rows & merged)
         if _count(rows & waits):
             tally.left_out[WAIT_RECORD] += _count(rows & waits)
+    for (category, reason), count in sorted(device.left_out.items()):
+        tallies[category or "(phase X)"].left_out[reason] += count
+    lost = Counter({r.kind: r.left_out for r in device.repairs.kinds.values() if r.left_out})
+    if lost:
+        tallies[UNREADABLE] = Tally(lost.total(), left_out=lost)
     for category, tally in tallies.items():
         rest = tally.total - tally.kept - tally.merged - tally.left_out.total()
         if rest:
@@ -236,6 +265,18 @@ def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None)
         )
     )
     return joins
+
+
+def attribution_joins(found: Attribution) -> list[JoinTally]:
+    """How device work without a call found its operation, and whether External ids agree."""
+    what = "work without a launching call to operations"
+    by = "External id or record-function id"
+    agreement = "External ids of device events that agree with their launch"
+    joins = [
+        JoinTally(what, by, found.by_id, found.orphans),
+        JoinTally(agreement, "External id", found.agreeing, found.compared),
+    ]
+    return [join for join in joins if join.of]
 
 
 def _communication(found: dict[int, Communication]) -> list[dict[str, Any]]:

@@ -22,10 +22,12 @@ class Role(IntEnum):
 ROLES: Final[dict[str, Role]] = {
     "cpu_op": Role.OP,
     "user_annotation": Role.OP,
+    "collective_comm": Role.OP,
     "Operator": Role.OP,
     "cuda_runtime": Role.CALL,
     "cuda_driver": Role.CALL,
     "Runtime": Role.CALL,
+    "hip_runtime": Role.CALL,
     "xpu_runtime": Role.CALL,
     "xpu_driver": Role.CALL,
     "mtia_runtime": Role.CALL,
@@ -57,8 +59,30 @@ LEFT_OUT: Final[dict[str, str]] = {
     "overhead": "the profiler's own overhead",
     "cuda_event": "event record without duration",
     "external_correlation": "bookkeeping of the profiler",
+    "xpu_scope_profiler": "summary of hardware counters",
+    "cuda_profiler_range": "summary of hardware counters",
+    "mtia_insight": "summary of hardware counters",
+    "mtia_counters": "counter",
+    "hardware_counters": "counter",
+    "HostToDevice": "flow arrow from a call to its device work; it joined the two",
+    "async_npu": "flow arrow for a viewer",
+    "async_task_queue": "flow arrow for a viewer",
+    "enqueue": "hand-over to the queue of another thread",
+    "dequeue": "hand-over from the queue of another thread",
 }
 """Why records of a category, or of a phase, do not become nodes."""
+
+PROCESS_ROLES: Final[dict[str, Role]] = {
+    "CANN": Role.CALL,
+    "Ascend Hardware": Role.WORK,
+}
+"""What records without a category are, by the name of their process (Ascend writes such)."""
+
+LAUNCH_FLOWS: Final = frozenset({"HostToDevice"})
+"""Flow arrows that are the only tie between a call and its device work."""
+
+NO_STREAM: Final = (-1, (1 << 32) - 1, (1 << 64) - 1)
+"""How profilers say that a wait is not about one stream."""
 
 LEFT_OUT_PHASES: Final[dict[str, str]] = {
     "M": "names and order of rows in a viewer",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto.categories import Role
+from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 
 IntColumn = npt.NDArray[np.int64]
@@ -17,6 +19,12 @@ CodeColumn = npt.NDArray[np.int32]
 
 NO_ID: Final = -1
 """A correlation, stream, device, context or size that the record does not have."""
+
+
+_COLUMNS: Final = (
+    "role", "category", "name", "pid", "tid", "start_ns", "duration_ns", "correlation",
+    "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context", "size_bytes",
+)  # fmt: skip
 
 
 @dataclass
@@ -55,6 +63,21 @@ class DeviceTrace:
     args: list[bytes]
     thread_names: dict[tuple[int, int], str]
     warnings: list[str]
+    repairs: Repairs
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Records in `counts` that are not among the rows, by category and reason."""
+    process_names: dict[int, str] = field(default_factory=dict)
+
+    def select(self, mask: npt.NDArray[np.bool_], reason: str) -> DeviceTrace:
+        """The trace of some of the records; the others are counted as left out."""
+        dropped = self.category[~mask]
+        left_out = Counter(self.left_out)
+        categories = self.categories.in_order
+        for code, count in zip(*np.unique(dropped, return_counts=True), strict=True):
+            left_out[categories[code], reason] += int(count)
+        args = [text for text, keep in zip(self.args, mask.tolist(), strict=True) if keep]
+        columns = {name: getattr(self, name)[mask] for name in _COLUMNS}
+        return replace(self, args=args, left_out=left_out, **columns)
 
     def __len__(self) -> int:
         return len(self.role)

@@ -2,69 +2,57 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto.categories import ROLES, Role
+from chakra_et.converters.kineto.categories import NO_STREAM, PROCESS_ROLES, ROLES, Role
 from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
+from chakra_et.converters.kineto.flows import Flows
+from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
 from chakra_et.converters.kineto.times import nanoseconds
-from chakra_et.errors import FormatError
-from chakra_et.io.json_array import JsonArray
 from chakra_et.io.memory import collection_paused
-from chakra_et.io.source import blocks
+from chakra_et.io.records import Layout, missing_array, read_records
+from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 
+_LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
 _COMMUNICATION: Final = "record_param_comms"
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
 _DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
+_ODD_ARGS: Final = "arguments that are no object"
+_NO_ROLE: Final = 255
+_NO_PROCESS: Final = "no category, and no process known here"
+_LATEST_NS: Final = 1 << 62
+Times: TypeAlias = npt.NDArray[np.int64]
 
 
-def read_device(path: str | Path) -> DeviceTrace:
-    """Read a Kineto profile, plain or compressed, of any of the three ways to write times.
+def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
+    """Read a profile of Kineto, or of a vendor's profiler in its dialect.
 
-    Raises FormatError, naming file and place, when the file is not one or is damaged.
+    Damage is mended where that is possible, and counted in `repairs`; what cannot be mended is
+    left out and counted. Raises FormatError, naming file and place, when the file is no profile,
+    and for any damage if `strict`.
     """
-    events = JsonArray(path, blocks(path), "traceEvents", msgspec.json.Decoder(list[Event]))
-    columns = _Columns(path)
     with collection_paused():
-        for piece in events:
-            columns.add(piece)
-    metadata = _metadata(path, events.rest)
-    if not events.found:
-        raise FormatError(
-            'no array "traceEvents"', path=path, remedy="Is this a profile that Kineto wrote?"
-        )
-    return columns.finish(metadata)
-
-
-def _metadata(path: str | Path, rest: bytes) -> dict[str, Any]:
-    try:
-        document = msgspec.json.decode(rest)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(
-            f"what surrounds the events is not valid JSON: {error}",
-            path=path,
-            remedy="The file may have been cut; export the profile again.",
-        ) from error
-    if isinstance(document, list):
-        return {}
-    document.pop("traceEvents", None)
-    return dict(document)
+        read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
+    if not read.found:
+        raise missing_array(path, _LAYOUT, "Is this a profile that Kineto wrote?")
+    return quarantine(read.columns.finish(read.metadata, read.repairs))
 
 
 class _Columns:
     """Records as they come in, in arrays that are joined at the end."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, repairs: Repairs) -> None:
         self.path = Path(path)
+        self.repairs = repairs
         self.counts: Counter[tuple[str, str]] = Counter()
         self.categories: Pool[str] = Pool()
         self.names: Pool[str] = Pool()
@@ -72,47 +60,61 @@ class _Columns:
         self.parts: dict[str, list[npt.NDArray[Any]]] = {}
         self.args: list[bytes] = []
         self.thread_names: dict[tuple[int, int], str] = {}
-        self.seen = 0
+        self.process_names: dict[int, str] = {}
+        self.left_out: Counter[tuple[str, str]] = Counter()
+        self.flows = Flows()
 
-    def add(self, events: list[Event]) -> None:
+    def add(self, events: list[Event], /) -> None:
+        """Take in some records."""
         self.counts.update([(event.cat, event.ph) for event in events])
         for event in events:
-            if event.ph == "M" and event.name == "thread_name":
-                self._name_thread(event)
-        spans = [e for e in events if e.ph == "X" and e.cat in ROLES]
-        role = np.fromiter((ROLES[e.cat] for e in spans), np.uint8, len(spans))
+            if event.ph == "M" and event.name in ("thread_name", "process_name"):
+                self._name_row(event)
+        self.flows.add(events)
+        spans = [e for e in events if e.ph == "X" and (e.cat in ROLES or not e.cat)]
+        times, spans = self._timed(spans)
+        role = np.fromiter((ROLES.get(e.cat, _NO_ROLE) for e in spans), np.uint8, len(spans))
         self._put("role", role)
         self._put("category", list(map(self.categories.__getitem__, [e.cat for e in spans])))
         self._put("name", list(map(self.names.__getitem__, [e.name for e in spans])))
         self._put("pid", self._integers([e.pid for e in spans], 0))
         self._put("tid", self._integers([e.tid for e in spans], 0))
-        self._put("start_ns", self._times(spans, "ts", [bytes(e.ts) for e in spans]))
-        self._put("duration_ns", self._times(spans, "dur", [bytes(e.dur) or b"0" for e in spans]))
+        self._put("start_ns", times[0])
+        self._put("duration_ns", times[1])
         self._add_args(spans, role)
-        self.seen += len(events)
 
-    def _name_thread(self, event: Event) -> None:
-        if isinstance(event.pid, int) and isinstance(event.tid, int):
-            try:
-                name = msgspec.json.decode(bytes(event.args)).get("name")
-            except (msgspec.DecodeError, AttributeError):
-                return
-            self.thread_names[event.pid, event.tid] = str(name)
-
-    def _times(self, spans: list[Event], field: str, texts: list[bytes]) -> npt.NDArray[np.int64]:
+    def _name_row(self, event: Event) -> None:
+        pid, tid = (int(self._integers([value], 0)[0]) for value in (event.pid, event.tid))
         try:
-            return nanoseconds(texts)
-        except ValueError as error:
-            for event, text in zip(spans, texts, strict=True):
+            name = str(msgspec.json.decode(bytes(event.args)).get("name"))
+        except (msgspec.DecodeError, AttributeError, RecursionError):
+            return
+        if event.name == "process_name":
+            self.process_names[pid] = name
+        elif isinstance(event.pid, int) and isinstance(event.tid, int):
+            self.thread_names[pid, tid] = name
+
+    def _timed(self, spans: list[Event]) -> tuple[list[Times], list[Event]]:
+        """Starts and durations, and the records that have them."""
+        starts = [bytes(event.ts) for event in spans]
+        lasting = [bytes(event.dur) or b"0" for event in spans]
+        try:
+            return [nanoseconds(starts), nanoseconds(lasting)], spans
+        except ValueError:
+            good = []
+            for place, texts in enumerate(zip(starts, lasting, strict=True)):
                 try:
-                    nanoseconds([text])
+                    nanoseconds(texts)
                 except ValueError:
-                    raise FormatError(
-                        f"{field}: {error}",
-                        path=self.path,
-                        place=f"event {event.name!r} ({event.cat})",
-                    ) from None
-            raise
+                    self.left_out[spans[place].cat, NO_TIME] += 1
+                    if self.repairs.strict:
+                        name = spans[place].name
+                        self.repairs.leave_out(f"the time of event {name!r} is no time", None)
+                else:
+                    good.append(place)
+            return [nanoseconds([texts[place] for place in good]) for texts in (starts, lasting)], [
+                spans[place] for place in good
+            ]
 
     def _add_args(self, spans: list[Event], role: npt.NDArray[np.uint8]) -> None:
         raw = [bytes(event.args) or b"{}" for event in spans]
@@ -129,12 +131,14 @@ class _Columns:
                     values[rows] = self._integers(list(map(get, args)), default)
             return values
 
-        self._put("external_id", column(0, lambda a: a.external_id, lambda a: a.external_id))
-        self._put("rf_id", column(0, lambda a: a.rf_id, None))
+        self._put("external_id", column(0, _external_id, _external_id))
+        self._put("rf_id", column(0, lambda a: a.rf_id, lambda a: a.rf_id))
         self._put("sequence", column(-1, lambda a: a.sequence, None))
         self._put("fwd_thread", column(0, lambda a: a.fwd_thread, None))
-        self._put("correlation", column(NO_ID, None, lambda a: a.correlation))
-        self._put("stream", column(NO_ID, None, lambda a: a.stream))
+        self._put("correlation", column(NO_ID, None, _correlation))
+        stream = column(NO_ID, None, lambda a: a.stream if a.stream != NO_ID else a.queue)
+        stream[np.isin(stream, NO_STREAM)] = NO_ID
+        self._put("stream", stream)
         self._put("context", column(NO_ID, None, lambda a: a.context))
         self._put("size_bytes", column(NO_ID, None, lambda a: a.bytes))
         device = column(NO_ID, None, lambda a: a.device if a.device != NO_ID else a.in_device)
@@ -154,13 +158,18 @@ class _Columns:
     ) -> list[Any]:
         try:
             return decoder.decode(b"[" + b",".join([raw[row] for row in rows]) + b"]")
-        except msgspec.DecodeError as error:
-            match = re.search(r"\$\[(\d+)\]", str(error))
-            event = spans[rows[int(match[1])]] if match else None
-            where = "an event" if event is None else f"event {event.name!r} ({event.cat})"
-            raise FormatError(
-                f"args: {str(error).split(' - at ')[0]}", path=self.path, place=where
-            ) from error
+        except (msgspec.DecodeError, RecursionError):
+            return [self._decode_one(decoder, raw, row) for row in rows.tolist()]
+
+    def _decode_one(
+        self, decoder: msgspec.json.Decoder[list[Any]], raw: list[bytes], row: int
+    ) -> Any:
+        try:
+            return decoder.decode(b"[" + raw[row] + b"]")[0]
+        except (msgspec.DecodeError, RecursionError):
+            self.repairs.mend(_ODD_ARGS, None)
+            raw[row] = b"{}"
+            return decoder.decode(b"[{}]")[0]
 
     def _integers(self, values: list[Any], default: int) -> npt.NDArray[np.int64]:
         """Ids, most of them integers; text of digits counts, other text gets a number below -1."""
@@ -174,6 +183,8 @@ class _Columns:
             return default
         if isinstance(value, (int, float)) and abs(value) < 1 << 63:
             return int(value)
+        if isinstance(value, str) and len(value) > 40:
+            return -2 - self.odd_ids[value]
         try:
             number = int(str(value), 0)
         except ValueError:
@@ -187,9 +198,9 @@ class _Columns:
     def _joined(self, name: str) -> npt.NDArray[Any]:
         return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, np.int64)
 
-    def finish(self, metadata: dict[str, Any]) -> DeviceTrace:
+    def finish(self, metadata: dict[str, Any], repairs: Repairs) -> DeviceTrace:
         base = metadata.get("baseTimeNanoseconds", 0)
-        base_time_ns = base if isinstance(base, int) else 0
+        base_time_ns = base if isinstance(base, int) and abs(base) < _LATEST_NS else 0
         warnings = []
         if metadata.get("displayTimeUnit") == "ns":
             warnings.append("displayTimeUnit is ns, a hint to viewers; times were read as us")
@@ -198,8 +209,10 @@ class _Columns:
             "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context",
             "size_bytes",
         )}  # fmt: skip
-        columns["start_ns"] = columns["start_ns"] + base_time_ns
-        return DeviceTrace(
+        start = columns["start_ns"]
+        far = np.abs(start) >= _LATEST_NS
+        columns["start_ns"] = np.where(far, start, start + base_time_ns)
+        device = DeviceTrace(
             path=self.path,
             metadata=metadata,
             base_time_ns=base_time_ns,
@@ -209,5 +222,36 @@ class _Columns:
             args=self.args,
             thread_names=self.thread_names,
             warnings=warnings,
+            repairs=repairs,
+            left_out=self.left_out,
+            process_names=self.process_names,
             **columns,
         )
+        return self._with_roles(device, far)
+
+    def _with_roles(self, device: DeviceTrace, far: npt.NDArray[np.bool_]) -> DeviceTrace:
+        """Give records without a category the role of their process, and leave out the others."""
+        if far.any():
+            device, kept = device.select(~far, NO_TIME), ~far
+            assert len(device) == np.count_nonzero(kept)
+        unknown = device.role == _NO_ROLE
+        if unknown.any():
+            for pid, name in device.process_names.items():
+                if name in PROCESS_ROLES:
+                    rows = unknown & (device.pid == pid)
+                    device.role[rows] = PROCESS_ROLES[name]
+                    work = rows & (device.role == Role.WORK) & (device.stream == NO_ID)
+                    device.stream[work] = device.tid[work]
+            device = device.select(
+                device.role != _NO_ROLE, "no category, and no process known here"
+            )
+        self.flows.join(device)
+        return device
+
+
+def _external_id(args: Any) -> Any:
+    return args.external_id or args.early_external_id
+
+
+def _correlation(args: Any) -> Any:
+    return args.correlation if args.correlation != NO_ID else args.connection

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
+
+NO_CALLER: Final = 0
+"""The parent of a node that PyTorch could not give one."""
 
 IntColumn = npt.NDArray[np.int64]
 CodeColumn = npt.NDArray[np.int32]
+
+
+_COLUMNS: Final = (
+    "id", "parent", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "name",
+    "op_schema", "inputs", "outputs", "input_strides", "output_strides",
+)  # fmt: skip
 
 
 @dataclass
@@ -58,6 +68,30 @@ class HostTrace:
     strides: Pool[bytes]
     attributes: dict[str, HostAttribute]
     warnings: list[str]
+    repairs: Repairs
+    stubs: int = 0
+    """How many nodes, at the end, stand for callers that the file names but does not hold."""
+    outside: int = 0
+    """How many nodes of the file lie outside of the window that was asked for."""
+
+    @property
+    def recorded(self) -> int:
+        """How many nodes the file holds, readable or not."""
+        return len(self) - self.stubs + self.outside + self.repairs.left_out
+
+    def select(self, mask: npt.NDArray[np.bool_]) -> HostTrace:
+        """The trace of some of the nodes."""
+        place = np.cumsum(mask) - 1
+        attributes = {}
+        for name, attribute in self.attributes.items():
+            keep = mask[np.array(attribute.rows, np.int64)]
+            chosen = np.flatnonzero(keep).tolist()
+            if chosen:
+                rows = [int(place[attribute.rows[k]]) for k in chosen]
+                values = [attribute.values[k] for k in chosen]
+                attributes[name] = HostAttribute(attribute.declared_type, rows, values)
+        columns = {name: getattr(self, name)[mask] for name in _COLUMNS}
+        return replace(self, attributes=attributes, **columns)
 
     def __len__(self) -> int:
         return len(self.id)

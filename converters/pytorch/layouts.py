@@ -20,7 +20,7 @@ class FlatNode(msgspec.Struct, gc=False):
 
     id: int
     name: str
-    parent: int
+    parent: int = 0
     rf_id: int = 0
     fw_parent: int = 0
     seq_id: int = -1
@@ -58,7 +58,7 @@ class NestedNode(msgspec.Struct, gc=False):
 
     id: int
     name: str
-    ctrl_deps: int
-    inputs: HostIO
-    outputs: HostIO
-    attrs: list[HostAttr]
+    ctrl_deps: int = 0
+    inputs: HostIO = msgspec.field(default_factory=HostIO)
+    outputs: HostIO = msgspec.field(default_factory=HostIO)
+    attrs: list[HostAttr] = msgspec.field(default_factory=list)

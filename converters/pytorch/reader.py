@@ -8,22 +8,27 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.pytorch.host_trace import HostAttribute, HostTrace
+from chakra_et.converters.pytorch.host_trace import NO_CALLER, HostAttribute, HostTrace
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
-from chakra_et.errors import FormatError
-from chakra_et.io.json_array import JsonArray
+from chakra_et.converters.pytorch.unrecorded import add_unrecorded, drop_repeated_documents
 from chakra_et.io.memory import collection_paused
-from chakra_et.io.source import blocks, head
+from chakra_et.io.mended_array import QUOTED
+from chakra_et.io.records import Layout, Records, missing_array, read_records
+from chakra_et.io.repairs import Repairs
+from chakra_et.io.source import head
 from chakra_et.pool import Pool
 
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
 
+N = TypeVar("N", FlatNode, NestedNode)
+
+_ID_LIMIT: Final = 1 << 64
 _CORE: Final = {
     "rf_id": 0,
     "fw_parent": 0,
@@ -32,51 +37,32 @@ _CORE: Final = {
     "tid": 0,
     "fw_tid": 0,
 }
+_NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema")
+_FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
 
-def read_host(path: str | Path) -> HostTrace:
-    """Read a PyTorch host trace of any schema version, plain or compressed.
+def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
+    """Read a PyTorch host trace of any schema version, plain, compressed or packed.
 
-    Raises FormatError, naming file and place, when the file is not one or is damaged.
+    Damage is mended where that is possible, and counted in `repairs`; what cannot be mended is
+    left out and counted. Callers that the file does not hold get a node of their own.
+    Raises FormatError, naming file and place, when the file is no host trace, and for any damage
+    if `strict`.
     """
     start = head(path, 1 << 18)
     nested = (match := _LAYOUT.search(start)) is None or match[1] == b"ctrl_deps"
-    columns = _Columns()
+    read: Records[_NestedColumns] | Records[_FlatColumns]
     with collection_paused():
         if nested:
-            nested_nodes = JsonArray(
-                path, blocks(path), "nodes", msgspec.json.Decoder(list[NestedNode])
-            )
-            for piece in nested_nodes:
-                columns.add_nested(piece)
-            found, rest = nested_nodes.found, nested_nodes.rest
+            read = read_records(path, _NESTED, _NestedColumns, strict=strict)
         else:
-            flat_nodes = JsonArray(
-                path, blocks(path), "nodes", msgspec.json.Decoder(list[FlatNode])
-            )
-            for flat_piece in flat_nodes:
-                columns.add_flat(flat_piece)
-            found, rest = flat_nodes.found, flat_nodes.rest
-    metadata = _metadata(path, rest)
-    if not found:
-        raise FormatError('no array "nodes"', path=path, remedy="Is this a PyTorch host trace?")
-    return columns.finish(Path(path), metadata, _unknown_keys(start, nested))
-
-
-def _metadata(path: str | Path, rest: bytes) -> dict[str, Any]:
-    try:
-        document = msgspec.json.decode(rest)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(
-            f"what surrounds the nodes is not valid JSON: {error}",
-            path=path,
-            remedy="The recording did not finish: call unregister_callback() on the observer.",
-        ) from error
-    if not isinstance(document, dict):
-        raise FormatError("a JSON list where an object is wanted", path=path)
-    document.pop("nodes", None)
-    return document
+            read = read_records(path, _FLAT, _FlatColumns, strict=strict)
+    if not read.found:
+        raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
+    unknown = _unknown_keys(start, nested)
+    host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
+    return add_unrecorded(drop_repeated_documents(host, read.starts))
 
 
 def _unknown_keys(start: bytes, nested: bool) -> list[str]:
@@ -114,7 +100,8 @@ class _Columns:
     Nodes come by the thousand, so each step works on one field of all of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, repairs: Repairs) -> None:
+        self.repairs = repairs
         self.id: list[int] = []
         self.parent: list[int] = []
         self.core: dict[str, list[Any]] = {name: [] for name in _CORE}
@@ -130,9 +117,26 @@ class _Columns:
         self.strides: Pool[bytes] = Pool({b"": 0})
         self.attributes: dict[str, HostAttribute] = {}
 
-    def add_flat(self, nodes: list[FlatNode]) -> None:
-        self.id += [node.id for node in nodes]
-        self.parent += [node.parent for node in nodes]
+    def _add_ids(self, ids: list[int], parents: list[int]) -> None:
+        if parents and (min(parents) < 0 or max(parents) >= _ID_LIMIT):
+            wrong = sum(not 0 <= parent < _ID_LIMIT for parent in parents)
+            self.repairs.mend("caller that is no unsigned 64-bit integer", None, wrong)
+            parents = [parent if 0 <= parent < _ID_LIMIT else NO_CALLER for parent in parents]
+        self.id += ids
+        self.parent += parents
+
+    def _with_good_ids(self, nodes: list[N]) -> list[N]:
+        ids = [node.id for node in nodes]
+        if ids and (min(ids) < 0 or max(ids) >= _ID_LIMIT):
+            good = [node for node in nodes if 0 <= node.id < _ID_LIMIT]
+            wrong = len(nodes) - len(good)
+            self.repairs.leave_out("id that is no unsigned 64-bit integer", None, wrong)
+            return good
+        return nodes
+
+    def _add_flat(self, nodes: list[FlatNode]) -> None:
+        nodes = self._with_good_ids(nodes)
+        self._add_ids([node.id for node in nodes], [node.parent for node in nodes])
         self.name += map(self.names.__getitem__, [node.name for node in nodes])
         for name, column in self.core.items():
             column += map(attrgetter(name), nodes)
@@ -150,10 +154,10 @@ class _Columns:
         self.input_strides += [0] * len(nodes)
         self.output_strides += [0] * len(nodes)
 
-    def add_nested(self, nodes: list[NestedNode]) -> None:
+    def _add_nested(self, nodes: list[NestedNode]) -> None:
+        nodes = self._with_good_ids(nodes)
         first_row = len(self.id)
-        self.id += [node.id for node in nodes]
-        self.parent += [node.ctrl_deps for node in nodes]
+        self._add_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
         self.name += map(self.names.__getitem__, [node.name for node in nodes])
         inputs, outputs = [node.inputs for node in nodes], [node.outputs for node in nodes]
         self.inputs += self._io(inputs, self.input_strides)
@@ -201,20 +205,22 @@ class _Columns:
             attribute.rows += [first_row + places[k] for k in said]
             attribute.values += [column[k] for k in said]
 
-    def finish(self, path: Path, metadata: dict[str, Any], unknown: list[str]) -> HostTrace:
+    def finish(
+        self, path: Path, metadata: dict[str, Any], unknown: list[str], repairs: Repairs
+    ) -> HostTrace:
         schema = str(metadata.pop("schema", ""))
         pid = metadata.pop("pid", None)
         warnings = [f"host node key {key!r} is not known and was left out" for key in unknown]
         if schema.split("-")[0] not in KNOWN_SCHEMAS:
             warnings.append(f"host schema {schema!r} is not known; it was read by the keys present")
-        core = {name: self._integers(path, name) for name in _CORE}
+        core = {name: self._integers(name) for name in _CORE}
         return HostTrace(
             path=path,
             schema=schema,
             pid=pid if isinstance(pid, int) else None,
             metadata=metadata,
-            id=self._ids(path, "id", self.id),
-            parent=self._ids(path, "parent", self.parent),
+            id=np.array(self.id, np.uint64),
+            parent=np.array(self.parent, np.uint64),
             rf_id=core["rf_id"],
             fw_parent=core["fw_parent"],
             seq_id=core["seq_id"],
@@ -233,28 +239,41 @@ class _Columns:
             strides=self.strides,
             attributes=self.attributes,
             warnings=warnings,
+            repairs=repairs,
         )
 
-    def _integers(self, path: Path, name: str) -> npt.NDArray[np.int64]:
+    def _integers(self, name: str) -> npt.NDArray[np.int64]:
         values = self.core[name]
         try:
             return np.array(values, np.int64)
         except (TypeError, ValueError, OverflowError):
-            for row, value in enumerate(values):
-                if not isinstance(value, int) or abs(value) >= 1 << 63:
-                    raise FormatError(
-                        f"{name} is {value!r}, which is no 64-bit integer",
-                        path=path,
-                        place=f"node {self.id[row]}",
-                    ) from None
-            raise
+            return np.array([self._integer(name, value) for value in values], np.int64)
 
-    def _ids(self, path: Path, name: str, values: list[int]) -> npt.NDArray[np.uint64]:
-        if values and (min(values) < 0 or max(values) >= 1 << 64):
-            row = next(k for k, value in enumerate(values) if not 0 <= value < 1 << 64)
-            raise FormatError(
-                f"{name} is {values[row]}, which is no unsigned 64-bit integer",
-                path=path,
-                place=f"nodes[{row}]",
-            )
-        return np.array(values, np.uint64)
+    def _integer(self, name: str, value: Any) -> int:
+        if isinstance(value, int) and abs(value) < 1 << 63:
+            return value
+        try:
+            number = int(value) if isinstance(value, (str, float)) else None
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or abs(number) >= 1 << 63:
+            self.repairs.mend(f"{name} that is no 64-bit integer", None)
+            return _CORE[name]
+        self.repairs.mend(QUOTED, None)
+        return number
+
+
+class _NestedColumns(_Columns):
+    """Columns of nodes of layouts B to E."""
+
+    def add(self, piece: list[NestedNode], /) -> None:
+        """Take in some nodes."""
+        self._add_nested(piece)
+
+
+class _FlatColumns(_Columns):
+    """Columns of nodes of layout A."""
+
+    def add(self, piece: list[FlatNode], /) -> None:
+        """Take in some nodes."""
+        self._add_flat(piece)

@@ -1,0 +1,234 @@
+"""Mending the text of one JSON value.
+
+Producers write names without escaping them, so that quotes, control bytes and backslashes inside
+break the JSON around. A quote that really ends a text is known by what follows it: a colon after a
+key; a brace, or a comma and a key, after a value. Every step moves forward, and what is looked at
+around a quote is bounded, so that the time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+QUOTE: Final = "quote within a text not escaped"
+ESCAPE: Final = "invalid escape in a text"
+CONTROL: Final = "control byte in a text"
+ENCODING: Final = "bytes that are not UTF-8"
+SURROGATE: Final = "half of a surrogate pair"
+NUMBER: Final = "NaN or Infinity as a number"
+WORD: Final = "word of Python in place of a JSON value"
+COMMA: Final = "comma missing"
+STRAY: Final = "comma too many"
+
+DEPTH: Final = 200
+"""Deeper nesting than any producer writes is not followed."""
+
+_GAP: Final = re.compile(rb"[\x00-\x20]*")
+_SCALAR: Final = re.compile(rb'[^\x00-\x20,:\[\]{}"]+')
+_NUMBER: Final = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
+_NOT_A_NUMBER: Final = re.compile(rb"([+-]?)(nan|inf|infinity)\Z", re.IGNORECASE)
+_WORDS: Final = {b"None": b"null", b"True": b"true", b"False": b"false"}
+_KEPT: Final = {b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
+_CONTROL: Final = re.compile(rb"[\x00-\x1f]")
+_HEX: Final = rb"[0-9a-fA-F]{2}"
+_SPECIAL: Final = re.compile(
+    rb"\\u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|(?P<half>\\u[dD][89a-fA-F]" + _HEX
+    + rb')|\\u[0-9a-fA-F]{4}|\\["\\/bfnrt]|(?P<escape>\\)|(?P<quote>")'
+)  # fmt: skip
+_SPACE: Final = rb"\s{0,64}"
+_ANY_KEY: Final = rb'[^"\\\x00-\x1f]{1,80}'
+_AFTER_KEY: Final = re.compile(rb'"' + _SPACE + rb":")
+_AFTER_ITEM: Final = re.compile(
+    rb'"' + _SPACE + rb"(?:\]" + _SPACE + rb"(?:[,}\]]|\Z)|," + _SPACE + rb'[-"\d\[{tfnNI])'
+)
+
+
+def _after_value(key: bytes) -> re.Pattern[bytes]:
+    gap = _SPACE
+    return re.compile(
+        rb'"' + gap + rb"(?:,?" + gap + rb'"(?:' + key + rb')"' + gap + rb":|\}" + gap
+        + rb"(?:[,}\]]|\Z))"
+    )  # fmt: skip
+
+
+_AFTER_ANY_VALUE: Final = _after_value(_ANY_KEY)
+
+
+class MendError(Exception):
+    """The text is beyond repair; `incomplete` if it ended too early."""
+
+    def __init__(self, reason: str, *, incomplete: bool = False) -> None:
+        super().__init__(reason)
+        self.incomplete = incomplete
+
+
+class Mender:
+    """Mends values; of records, the outermost keys may be known."""
+
+    def __init__(self, keys: frozenset[str] | None = None) -> None:
+        names = b"|".join(re.escape(key.encode()) for key in sorted(keys or ()))
+        self._after_outer = _after_value(names) if keys else _AFTER_ANY_VALUE
+
+    def mend(self, text: bytes, at: int = 0) -> tuple[bytes, int, list[tuple[str, int]]]:
+        """The value at a place as valid JSON, where it ends, and what was mended where.
+
+        Raises MendError.
+        """
+        return _Mending(text, self._after_outer).run(at)
+
+
+class _Mending:
+    """One value while it is mended: a walk over tokens with a stack of open brackets."""
+
+    def __init__(self, text: bytes, after_outer: re.Pattern[bytes]) -> None:
+        self.text = text
+        self.after_outer = after_outer
+        self.out: list[bytes] = []
+        self.done: list[tuple[str, int]] = []
+        self.stack = bytearray()
+        self.wanted = "value"
+
+    def run(self, at: int) -> tuple[bytes, int, list[tuple[str, int]]]:
+        while True:
+            gap = _GAP.match(self.text, at)
+            at = gap.end() if gap else at
+            if at >= len(self.text):
+                raise MendError("it ends too early", incomplete=True)
+            at = self._token(at, self.text[at : at + 1])
+            if not self.stack and self.wanted == "next":
+                return b"".join(self.out), at, self.done
+
+    def _token(self, at: int, mark: bytes) -> int:
+        if mark in b"{[":
+            return self._open(at, mark)
+        if mark in b"}]":
+            return self._close(at, mark)
+        if mark == b",":
+            return self._comma(at)
+        if mark == b":":
+            if self.wanted != "colon":
+                raise MendError("a colon where none belongs")
+            self.out.append(mark)
+            self.wanted = "value"
+            return at + 1
+        return self._text(at) if mark == b'"' else self._scalar(at)
+
+    def _begin_value(self, at: int) -> None:
+        if self.wanted == "next" and self.stack:
+            self.done.append((COMMA, at))
+            self.out.append(b",")
+            self.wanted = "value" if self.stack[-1:] == b"[" else "key"
+        if self.wanted not in ("value", "first item"):
+            raise MendError("a value where none belongs")
+
+    def _open(self, at: int, mark: bytes) -> int:
+        self._begin_value(at)
+        if len(self.stack) >= DEPTH:
+            raise MendError("nested too deep")
+        self.stack += mark
+        self.out.append(mark)
+        self.wanted = "first key" if mark == b"{" else "first item"
+        return at + 1
+
+    def _close(self, at: int, mark: bytes) -> int:
+        pair = b"{}" if mark == b"}" else b"[]"
+        if self.stack[-1:] != pair[:1] or self.wanted in ("colon",):
+            raise MendError("brackets do not match")
+        if self.wanted in ("key", "value"):
+            if self.out[-1] != b",":
+                raise MendError("a value is missing")
+            self.out.pop()
+            self.done.append((STRAY, at))
+        self.stack.pop()
+        self.out.append(mark)
+        self.wanted = "next"
+        return at + 1
+
+    def _comma(self, at: int) -> int:
+        if self.wanted == "next":
+            self.out.append(b",")
+            self.wanted = "value" if self.stack[-1:] == b"[" else "key"
+        elif self.wanted in ("key", "first key", "first item") or self.out[-1:] == [b","]:
+            self.done.append((STRAY, at))
+        else:
+            raise MendError("a value is missing")
+        return at + 1
+
+    def _scalar(self, at: int) -> int:
+        found = _SCALAR.match(self.text, at)
+        if found is None:
+            raise MendError("a byte that begins no value")
+        self._begin_value(at)
+        word = found[0]
+        if not _NUMBER.match(word) and word not in (b"true", b"false", b"null"):
+            special = _NOT_A_NUMBER.match(word)
+            if special:
+                sign = b"-" if special[1] == b"-" else b""
+                self.done.append((NUMBER, at))
+                word = b'"' + sign + special[2][:3].lower() + b'"'
+            elif word in _WORDS:
+                self.done.append((WORD, at))
+                word = _WORDS[word]
+            else:
+                cut = found.end() == len(self.text)
+                raise MendError("a word that is no value", incomplete=cut)
+        self.out.append(word)
+        self.wanted = "next"
+        return found.end()
+
+    def _text(self, at: int) -> int:
+        if self.wanted == "next" and self.stack[-1:] == b"{":
+            self.done.append((COMMA, at))
+            self.out.append(b",")
+            self.wanted = "key"
+        is_key = self.wanted in ("key", "first key")
+        if not is_key:
+            self._begin_value(at)
+        end = self._end_of_text(at, is_key)
+        self.out.append(b'"' + self._clean(self.text[at + 1 : end], at + 1) + b'"')
+        self.wanted = "colon" if is_key else "next"
+        return end + 1
+
+    def _end_of_text(self, at: int, is_key: bool) -> int:
+        """Where the quote stands that ends the text which begins at `at`."""
+        outer = len(self.stack) == 1 and self.stack == b"{"
+        if is_key:
+            follows = _AFTER_KEY
+        elif self.stack[-1:] == b"[":
+            follows = _AFTER_ITEM
+        else:
+            follows = self.after_outer if outer else _AFTER_ANY_VALUE
+        end = at
+        while True:
+            end = self.text.find(b'"', end + 1)
+            if end < 0:
+                raise MendError("a text does not end", incomplete=True)
+            before = end
+            while before > at + 1 and self.text[before - 1] == 0x5C:
+                before -= 1
+            # A path may end in a backslash that should have been escaped.
+            if ((end - before) % 2 == 0 or outer) and follows.match(self.text, end):
+                return end
+
+    def _clean(self, text: bytes, at: int) -> bytes:
+        """The inside of a text with everything escaped that has to be."""
+        if b'"' in text or b"\\" in text:
+
+            def escaped(match: re.Match[bytes]) -> bytes:
+                if match.lastgroup is None:
+                    return match[0]
+                kind = {"half": SURROGATE, "escape": ESCAPE, "quote": QUOTE}[match.lastgroup]
+                self.done.append((kind, at + match.start()))
+                return b"\\ufffd" if match.lastgroup == "half" else b"\\" + match[0]
+
+            text = _SPECIAL.sub(escaped, text)
+        if control := _CONTROL.search(text):
+            self.done.append((CONTROL, at + control.start()))
+            text = _CONTROL.sub(lambda match: _KEPT.get(match[0], b""), text)
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            self.done.append((ENCODING, at + error.start))
+            text = text.decode("utf-8", "replace").encode()
+        return text

@@ -1,0 +1,65 @@
+"""What the tests of cases share: text to files, conversions, and an account that must add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chakra_et.conversion import Conversion, convert
+from chakra_et.linker.report import Report
+from chakra_et.model import EdgeKind
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    """The file with this content."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def converted(host: Path | None = None, device: Path | None = None, **options: Any) -> Conversion:
+    """The conversion of files whose report adds up."""
+    result = convert(host, device, **options)
+    assert_adds_up(result.report)
+    assert_no_loose_ends(result)
+    return result
+
+
+def assert_adds_up(report: Report) -> None:
+    """Every record read is kept, merged, or left out for a reason; every node comes from one."""
+    tallies = [report.host_nodes, *report.records.values()]
+    for tally in tallies:
+        assert tally.total == tally.kept + tally.merged + tally.left_out.total(), tally
+        assert min(tally.total, tally.kept, tally.merged) >= 0, tally
+        assert all(count > 0 for count in tally.left_out.values()), tally
+    made = sum(tally.kept for tally in tallies) + sum(report.added.values())
+    assert made == sum(report.nodes.values())
+
+
+def assert_no_loose_ends(result: Conversion) -> None:
+    """Every edge leads from a node of the trace to a later one."""
+    sources = result.trace.source_rows()
+    assert (sources >= 0).all()
+    assert (sources < result.trace.edges.target).all()
+
+
+def names(result: Conversion) -> list[str]:
+    """The names of all nodes."""
+    nodes = result.trace.nodes
+    return [nodes.names[code] for code in nodes.name_code.tolist()]
+
+
+def callers(result: Conversion, name: str) -> set[str]:
+    """The names of the nodes that call those of a name."""
+    by_id = {node.id: node.name for node in result.trace.nodes}
+    return {
+        by_id[source]
+        for node in result.trace.nodes
+        if node.name == name
+        for source, kind, _ in node.edges
+        if kind is EdgeKind.CALL
+    }
+
+
+def repair_kinds(report: Report) -> dict[str, int]:
+    """What was mended, and how often."""
+    return {repair["kind"]: repair["count"] for repair in report.repairs}
