@@ -58,16 +58,15 @@ def convert(
 
 
 def convert_directory(
-    directory: PathLike, output_directory: PathLike, *, prefix: str = "trace"
+    directory: PathLike, output_directory: PathLike | None, *, prefix: str = "trace"
 ) -> list[Conversion]:
     """Convert every pair of host trace and profile in a directory, one for each rank.
 
     Files are paired by process id, else by the rank in metadata or name; a file without a
     counterpart is converted alone. Writes `{prefix}.{rank}.et` into `output_directory`, which is
-    made if needed. Raises ChakraError as `convert` does, and when there is nothing to convert or
-    two pairs have one rank.
+    made if needed; without one, nothing is written. Raises ChakraError as `convert` does, and when
+    there is nothing to convert or two pairs have one rank.
     """
-    target = Path(output_directory)
     conversions: dict[int, Conversion] = {}
     for place, pair in enumerate(pair_directory(directory)):
         conversion = _convert_pair(pair)
@@ -80,8 +79,9 @@ def convert_directory(
                 remedy="Put the files of each run into a directory of their own.",
             )
         conversions[number] = conversion
-    for number, conversion in sorted(conversions.items()):
-        _write(conversion, target / f"{prefix}.{number}.et")
+    if output_directory is not None:
+        for number, conversion in sorted(conversions.items()):
+            _write(conversion, Path(output_directory) / f"{prefix}.{number}.et")
     return [conversion for _, conversion in sorted(conversions.items())]
 
 

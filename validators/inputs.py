@@ -66,6 +66,36 @@ def from_paths(paths: Iterable[str | Path]) -> Inputs:
     return inputs
 
 
+def trace_files(path: str | Path) -> dict[int, Path]:
+    """The ETs of one run by rank: of a directory, or one file.
+
+    Raises ChakraError where there is none, or where two are of one rank.
+    """
+    unreadable: list[ChakraError] = []
+    files = [p for p in _files([path], unreadable) if _is_et(p)]
+    if not files:
+        raise ChakraError("no ET", path=path, remedy="Name an ET or a directory of ETs.")
+    found: dict[int, Path] = {}
+    for place, file in enumerate(sorted(files)):
+        rank = _rank_of(file)
+        number = place if rank is None else rank
+        if number in found:
+            raise ChakraError(
+                f"a second file of rank {number}",
+                path=file,
+                remedy="Put the files of each run into a directory of their own.",
+            )
+        found[number] = file
+    return found
+
+
+def _is_et(path: Path) -> bool:
+    try:
+        return sniff(path) in (FileKind.ET, FileKind.ET_JSON)
+    except FormatError:
+        return _ET_NAME.fullmatch(path.name) is not None
+
+
 def _files(paths: Iterable[str | Path], unreadable: list[ChakraError]) -> list[Path]:
     found = []
     for path in map(Path, paths):
@@ -108,8 +138,6 @@ def _read(path: Path, inputs: Inputs) -> TraceView | None:
         return None
     try:
         return TraceView(decode_json(data), _rank_of(path), str(path))
-    except NotImplementedError:
-        return None
     except ValueError as error:
         raise FormatError(str(error), path=path) from error
 

@@ -47,16 +47,14 @@ def issue_order(view: TraceView, rows: Rows) -> Rows:
 
 
 def group_key(view: TraceView, name: str) -> tuple[str, tuple[int, ...]]:
-    """What a group is known by over all ranks: its members, else its name."""
+    """What a group is known by over all ranks: its name and, where they are told, its members."""
     group = view.group_of.get(name)
-    if group is None and name == "":
-        group = view.group_of.get("0")
+    ranks = tuple(sorted(group.ranks)) if group is not None else ()
     world = view.trace.world_size
     whole = tuple(range(world)) if world is not None else ()
-    ranks = tuple(sorted(group.ranks)) if group is not None else ()
-    if name in WORLD and (not ranks or ranks == whole):
+    if name in WORLD and ranks in ((), whole):
         return "", ()
-    return ("", ranks) if ranks else (name, ())
+    return name, ranks
 
 
 def sequences(run: RunView) -> dict[tuple[str, tuple[int, ...]], list[Sequence]]:
@@ -80,6 +78,6 @@ def sequences(run: RunView) -> dict[tuple[str, tuple[int, ...]], list[Sequence]]
 def group_label(key: tuple[str, tuple[int, ...]]) -> str:
     """A group for people."""
     name, ranks = key
-    if ranks:
-        return f"the group of ranks {list(ranks)}"
-    return f"group {name!r}" if name else "the group of all ranks"
+    if not name:
+        return "the group of all ranks"
+    return f"group {name!r} of ranks {list(ranks)}" if ranks else f"group {name!r}"

@@ -10,7 +10,9 @@ from rich.console import Console
 
 from chakra_et import __version__
 from chakra_et.cli.convert import convert_command
+from chakra_et.cli.fix import fix_command
 from chakra_et.cli.info import info_command
+from chakra_et.cli.validate import explain_command, validate_command
 from chakra_et.errors import ChakraError
 
 app = typer.Typer(
@@ -40,6 +42,9 @@ def _chakra(
 
 app.command("convert")(convert_command)
 app.command("info")(info_command)
+app.command("validate")(validate_command)
+app.command("explain")(explain_command)
+app.command("fix")(fix_command)
 
 
 def main() -> None:

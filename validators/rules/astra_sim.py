@@ -40,7 +40,7 @@ def metadata_node(view: TraceView) -> Hits:
     "ET702",
     "A node is of a type that ASTRA-sim does not have.",
     why="It aborts on types other than 0 to 7; a node without type ends in no time, or never.",
-    cure="`chakra fix --for astra-sim` makes COMP nodes of those that take time, and drops the rest.",
+    cure="`chakra fix --for astra-sim` makes COMP nodes of those that are known, and drops others.",
     kin="ET204",
 )
 def other_type(view: TraceView) -> Hits:
@@ -315,11 +315,10 @@ def group_file(run: RunView) -> Hits:
         for name in names:
             if name not in WORLD and name not in groups:
                 found.append(Finding(f"no group {name!r}", view.rank, path=path))
-            elif name in groups and isinstance(groups[name], list):
-                if view.rank not in groups[name]:
-                    found.append(
-                        Finding(f"group {name!r} has no rank {view.rank}", view.rank, path=path)
-                    )
+            elif isinstance(members := groups.get(name), list) and view.rank not in members:
+                found.append(
+                    Finding(f"group {name!r} has no rank {view.rank}", view.rank, path=path)
+                )
     return Hits.of(found)
 
 

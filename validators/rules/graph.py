@@ -89,7 +89,7 @@ def duplicate_edge(view: TraceView) -> Hits:
 @trace_rule(
     "ET105",
     "Nodes wait for each other in a circle.",
-    why="None of them ever starts, nor does what is behind; ASTRA-sim reports success all the same.",
+    why="None of them ever starts, nor what is behind; ASTRA-sim reports success all the same.",
     cure="Find the edge that is wrong by its kind; `chakra fix --cut-cycles` drops one of each.",
     kin="ET106",
 )

@@ -72,7 +72,7 @@ def not_a_member(view: TraceView) -> Hits:
     "ET404",
     "Not all members of a group are known.",
     why="A simulator cannot tell who takes part.",
-    cure="Record with a newer profiler (older ones cut long lists), or write process_groups yourself.",
+    cure="Record with a newer profiler (old ones cut long lists), or write process_groups.",
     kin="ET403 ET406",
 )
 def cut_members(view: TraceView) -> Hits:
