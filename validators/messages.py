@@ -62,7 +62,10 @@ def pair_messages(run: RunView) -> Pairing:
     for send_side in left[0]:
         same = waiting.get((send_side.src, send_side.dst, send_side.tag))
         if same:
-            pairing.unequal.append((send_side, same.pop(0)))
+            receive = same.pop(0)
+            # A side without a size is ET211's affair.
+            if send_side.size and receive.size:
+                pairing.unequal.append((send_side, receive))
         else:
             pairing.unmatched.append(send_side)
     pairing.unmatched += [message for rest in waiting.values() for message in rest]

@@ -34,8 +34,9 @@ class Sequence:
     sizes: npt.NDArray[np.int64]
 
     def strict_sizes(self) -> npt.NDArray[np.int64]:
-        """Sizes where all ranks need the same; 0 elsewhere."""
-        return np.where(np.isin(self.types, EQUAL_SIZES), self.sizes, 0)
+        """Sizes where all ranks need the same; 0 elsewhere, -1 where the size is not told."""
+        told = np.where(self.types < 0, -1, self.sizes)
+        return np.where(np.isin(self.types, (*EQUAL_SIZES, -1)), told, 0)
 
 
 def issue_order(view: TraceView, rows: Rows) -> Rows:

@@ -26,7 +26,7 @@ _KERNELS: Final = ("nccldevkernel", "ncclkernel", "rcclgenerickernel", "ncclsymk
     "An attribute is of a kind that nobody reads it in.",
     why="Readers stop ('bad_cast'), or take it for absent.",
     cure="Write the kind that the registry of attributes gives; `chakra fix` does where it can.",
-    kin="ET205 ET206 ET209 ET210 ET211 ET213 ET217 ET401 ET712 ET717 ET801",
+    kin="ET504 ET506 ET205 ET206 ET209 ET210 ET211 ET213 ET217 ET401 ET712 ET717 ET801",
 )
 def wrong_kind(view: TraceView) -> Hits:
     """Well-known attributes of a kind that the registry does not accept."""
@@ -165,6 +165,7 @@ def out_of_range(view: TraceView) -> Hits:
     "A send does not say to whom, or a receive from whom.",
     why="ASTRA-sim stops, or swallows the error and never finishes.",
     cure="Set comm_dst on sends and comm_src on receives, as global ranks.",
+    kin="ET505",
 )
 def no_peer(view: TraceView) -> Hits:
     """Point-to-point nodes without their peer."""

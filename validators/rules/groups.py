@@ -35,6 +35,7 @@ def unreadable_groups(view: TraceView) -> Hits:
     "A collective is of a group that the table does not have.",
     why="A simulator that needs its members stops.",
     cure="Add the group to process_groups.",
+    kin="ET502",
 )
 def unknown_group(view: TraceView) -> Hits:
     """Names that the trace's table lacks, where it has one."""
@@ -50,6 +51,7 @@ def unknown_group(view: TraceView) -> Hits:
     "A rank communicates in a group that it is no member of.",
     why="ASTRA-sim stops on an assertion.",
     cure="Ranks of a group are global ones: those within another group are often taken for them.",
+    kin="ET502",
 )
 def not_a_member(view: TraceView) -> Hits:
     """Collectives of groups whose known members do not include this rank."""

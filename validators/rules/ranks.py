@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
@@ -97,10 +98,10 @@ def other_size(run: RunView) -> Hits:
         alike = [s for s in group if len(s.rows) == len(group[0].rows)]
         if len(alike) < 2 or len(alike) < len(group):
             continue
-        sizes = np.stack([s.strict_sizes() for s in alike])
+        sizes = _filled(np.stack([s.strict_sizes() for s in alike]))
         for at in np.flatnonzero((sizes != sizes[0]).any(0)).tolist():
             usual_size, _ = Counter(sizes[:, at].tolist()).most_common(1)[0]
-            usual = next(s for s in alike if s.strict_sizes()[at] == usual_size)
+            usual = alike[int(np.flatnonzero(sizes[:, at] == usual_size)[0])]
             for s in alike:
                 if sizes[alike.index(s), at] != usual_size and at < parted.get(s.rank, at + 1):
                     found.append(_pair(s, usual, at, f"{group_label(key)}, another size"))
@@ -148,6 +149,7 @@ def other_message_size(run: RunView) -> Hits:
     "The other rank of a message is not among the traces.",
     why="The message is never taken; a rank beyond the network stops ASTRA-sim.",
     cure="Use global ranks, and give the traces of all ranks.",
+    kin="ET505",
 )
 def no_such_rank(run: RunView) -> Hits:
     """Peers that are no rank of the run, if more than one trace was given."""
@@ -185,9 +187,10 @@ def _partings(group: list[Sequence]) -> Iterator[tuple[Sequence, Sequence, int]]
     """
     if len({len(s.rows) for s in group}) != 1 or len(group) < 2 or not len(group[0].rows):
         return
-    types = np.stack([s.types for s in group])
+    # What one rank does not tell is no difference: ET205 and ET206 speak of it.
+    types = _filled(np.stack([s.types for s in group]))
     keys = types
-    sizes = np.stack([s.strict_sizes() for s in group])
+    sizes = _filled(np.stack([s.strict_sizes() for s in group]))
     if (types == types[0]).all():
         if len({_signature(s) for s in group}) > 1 or (sizes == sizes[0]).all():
             return
@@ -198,6 +201,12 @@ def _partings(group: list[Sequence]) -> Iterator[tuple[Sequence, Sequence, int]]
     for place, s in enumerate(group):
         if keys[place, at] != usual_key:
             yield s, usual, at
+
+
+def _filled(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Values by rank and ordinal; those that a rank does not tell become what another one tells."""
+    known = np.where(columns >= 0, columns, np.iinfo(np.int64).max).min(0)
+    return np.where(columns >= 0, columns, known)
 
 
 def _signature(s: Sequence) -> tuple[tuple[int, int], ...]:
