@@ -35,18 +35,8 @@ def number_groups(traces: TraceSet) -> PassResult:
     members = {key: everyone if key == ("", ()) else ranks for key, ranks in members.items()}
     numbers = _numbers(members)
     explicit = len(members) > 1
-    table = [
-        ProcessGroup(
-            name=str(numbers[key]),
-            ranks=ranks,
-            size=len(ranks),
-            description="" if key[0] in (str(numbers[key]), "") else f"was {key[0]!r}",
-            source="ranks that use the name" if not key[1] and key[0] else "",
-            inferred=not key[1] and bool(key[0]),
-        )
-        for key, ranks in members.items()
-    ]
-    if ("", ()) not in members:
+    table = [_group(run, key, str(numbers[key]), ranks) for key, ranks in members.items()]
+    if everyone not in [group.ranks for group in table]:
         free = _free(numbers.values())
         table.append(ProcessGroup(name=str(free), ranks=everyone, size=len(everyone)))
     changed, changes = {}, []
@@ -56,6 +46,22 @@ def number_groups(traces: TraceSet) -> PassResult:
         changes += _rename(view, changed[rank].nodes.attributes, numbers, explicit)
         changed[rank].groups = [group for group in table if rank in group.ranks]
     return PassResult(TraceSet(changed), changes)
+
+
+def _group(run: RunView, key: Key, number: str, ranks: tuple[int, ...]) -> ProcessGroup:
+    """The group under its number; what was known of it otherwise stays."""
+    name = key[0] or "0"
+    known = next((v.group_of[name] for v in run.views.values() if name in v.group_of), None)
+    renamed = "" if name in (number, "0") else f"was {name!r}"
+    guessed = not key[1] and bool(key[0])
+    return ProcessGroup(
+        name=number,
+        ranks=ranks,
+        size=len(ranks),
+        description=(known.description if known is not None else "") or renamed,
+        source="ranks that use the name" if guessed else known.source if known is not None else "",
+        inferred=guessed or (known is not None and known.inferred),
+    )
 
 
 def comm_groups(traces: TraceSet) -> dict[str, list[int]]:
