@@ -48,12 +48,13 @@ def _peel(count: int, source: Rows, target: Rows, never: Rows) -> Mask:
     return np.asarray(left, np.int64) > 0
 
 
-def cycles(count: int, source: Rows, target: Rows) -> list[list[int]]:
+def cycles(count: int, source: Rows, target: Rows, held: Rows | None = None) -> list[list[int]]:
     """The shortest cycle of each strongly connected component, as rows: each waits for the next.
 
-    In a component of more than a few thousand nodes it is the shortest that a bounded search finds.
+    `held` is what `held_up` returns, if it is known already. In a component of more than a few
+    thousand nodes it is the shortest cycle that a bounded search finds.
     """
-    held = held_up(count, source, target)
+    held = held_up(count, source, target) if held is None else held
     if len(held) == 0:
         return []
     inside = np.zeros(count, np.bool_)

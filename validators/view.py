@@ -12,6 +12,7 @@ import numpy.typing as npt
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, Edges, Nodes, ProcessGroup, Trace
 from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.validators.cycles import held_up
 from chakra_et.validators.finding import Finding, Hits
 
 Rows = npt.NDArray[np.int64]
@@ -53,6 +54,14 @@ class TraceView:
     def sound_edges(self) -> Mask:
         """Edges whose both ends exist and differ."""
         return np.asarray((self.source >= 0) & (self.source != self.target))
+
+    @cached_property
+    def held_up(self) -> Rows:
+        """Rows on a cycle of edges whose both ends exist and differ, and all behind them."""
+        source, target = self.source[self.sound_edges], self.target[self.sound_edges]
+        if bool((self.nodes.id[source] < self.nodes.id[target]).all()):
+            return np.zeros(0, np.int64)
+        return held_up(len(self.nodes), source, target)
 
     def of_type(self, *types: NodeType) -> Rows:
         """Rows of the nodes of these types."""

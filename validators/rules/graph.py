@@ -96,7 +96,7 @@ def duplicate_edge(view: TraceView) -> Hits:
 def cycle(view: TraceView) -> Hits:
     """The shortest cycle of each knot of cycles, with kinds and times."""
     sound = view.sound_edges
-    found = cycles(len(view.nodes), view.source[sound], view.target[sound])
+    found = cycles(len(view.nodes), view.source[sound], view.target[sound], view.held_up)
     return view.hits(
         np.array([rows[0] for rows in found], np.int64), lambda i: _circle(view, found[i])
     )
@@ -111,10 +111,12 @@ def cycle(view: TraceView) -> Hits:
 )
 def never_starts(view: TraceView) -> Hits:
     """Nodes behind a cycle, a self edge or a missing node, those themselves not counted."""
-    lost = (view.source < 0) | (view.source == view.target)
-    sound = view.sound_edges
-    first = np.unique(view.target[lost])
-    stuck = held_up(len(view.nodes), view.source[sound], view.target[sound], first)
+    first = np.unique(view.target[(view.source < 0) | (view.source == view.target)])
+    if len(first):
+        sound = view.sound_edges
+        stuck = held_up(len(view.nodes), view.source[sound], view.target[sound], first)
+    else:
+        stuck = view.held_up
     rows = np.setdiff1d(stuck, first, assume_unique=True)
     if len(rows) == 0:
         return NOTHING
