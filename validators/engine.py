@@ -69,17 +69,21 @@ class Validation:
 
 
 def validate(
-    inputs: Trace | TraceSet | str | Path | Iterable[str | Path], profile_name: str = "core"
+    inputs: Trace | TraceSet | str | Path | Iterable[str | Path],
+    profile_name: str = "core",
+    *,
+    skip_others: bool = False,
 ) -> Validation:
     """Check traces, files or directories against the rules of a profile.
 
-    Raises ChakraError for a profile that there is not; what cannot be read is told in the result.
+    With `skip_others`, files that are no traces are passed over. Raises ChakraError for a profile
+    that there is not; what cannot be read is told in the result.
     """
     chosen = profile(profile_name)
     if isinstance(inputs, (Trace, TraceSet)):
         return run_rules(from_traces(inputs), chosen)
     paths = [inputs] if isinstance(inputs, (str, Path)) else inputs
-    return run_rules(from_paths(paths), chosen)
+    return run_rules(from_paths(paths, skip_others=skip_others), chosen)
 
 
 def run_rules(inputs: Inputs, chosen: Profile) -> Validation:

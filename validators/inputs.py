@@ -45,14 +45,17 @@ def from_traces(traces: Trace | TraceSet) -> Inputs:
     return Inputs(runs=[RunView(views)])
 
 
-def from_paths(paths: Iterable[str | Path]) -> Inputs:
+def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inputs:
     """Inputs from files and directories; of a directory, every file that is a trace.
 
-    Files of one directory whose names differ by the rank alone are one run.
+    Files of one directory whose names differ by the rank alone are one run. With `skip_others`,
+    files that are no traces are passed over.
     """
     inputs = Inputs()
     runs: dict[tuple[Path, str], list[TraceView]] = {}
     for path in _files(paths, inputs.unreadable):
+        if skip_others and path.is_file() and not _is_trace(path):
+            continue
         inputs.paths.append(path)
         try:
             view = _read(path, inputs)

@@ -65,6 +65,9 @@ def validate_command(
         Path | None,
         typer.Option("--write-baseline", metavar="FILE", help="Accept what is found from now on."),
     ] = None,
+    skip_others: Annotated[
+        bool, typer.Option("--skip-others", help="Pass over files that are no traces.")
+    ] = False,
     examples: Annotated[
         int, typer.Option("--examples", metavar="N", help="Findings shown of each rule.", min=1)
     ] = 3,
@@ -73,7 +76,7 @@ def validate_command(
 
     Exit code 0: clean. 1: findings at or above --fail-on. 2: something could not be read.
     """
-    result = validate(paths, profile)
+    result = validate(paths, profile, skip_others=skip_others)
     if baseline is not None:
         accept(result, read_baseline(baseline))
     if save_baseline is not None:
