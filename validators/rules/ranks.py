@@ -219,8 +219,9 @@ def _collective(s: Sequence, at: int) -> str:
     known = kind in CollectiveType._value2member_map_
     label = CollectiveType(kind).name if known else "no type" if kind < 0 else f"type {kind}"
     view = s.view
+    amount = f"{size} bytes" if size >= 0 else "unknown size"
     return (
-        f"{label} of {size} bytes (rank {s.rank}, node {view.nodes.id[s.rows[at]]} "
+        f"{label} of {amount} (rank {s.rank}, node {view.nodes.id[s.rows[at]]} "
         f"{shortened(view.name(int(s.rows[at])), 40)!r})"
     )
 
