@@ -77,7 +77,7 @@ def convert(
 
 def convert_directory(
     directory: PathLike,
-    output_directory: PathLike,
+    output_directory: PathLike | None,
     *,
     prefix: str = "trace",
     strict: bool = False,
@@ -92,11 +92,10 @@ def convert_directory(
 
     Files are paired by process id, else by the rank in metadata or name; a file without a
     counterpart is converted alone. Writes `{prefix}.{rank}.et` into `output_directory`, which is
-    made if needed. Raises ChakraError as `convert` does, and when there is nothing to convert or
-    two pairs have one rank.
+    made if needed; without one, nothing is written. Raises ChakraError as `convert` does, and when
+    there is nothing to convert or two pairs have one rank.
     """
     options = _Options(strict, window(steps, annotation), align_clocks)
-    target = Path(output_directory)
     conversions: dict[int, Conversion] = {}
     for pair in pair_directory(directory):
         for conversion in _convert_pair(pair, options):
@@ -109,8 +108,9 @@ def convert_directory(
                     remedy="Put the files of each run into a directory of their own.",
                 )
             conversions[number] = conversion
-    for number, conversion in sorted(conversions.items()):
-        _write(conversion, target / f"{prefix}.{number}.et")
+    if output_directory is not None:
+        for number, conversion in sorted(conversions.items()):
+            _write(conversion, Path(output_directory) / f"{prefix}.{number}.et")
     return [conversion for _, conversion in sorted(conversions.items())]
 
 

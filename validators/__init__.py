@@ -1,1 +1,34 @@
-"""Checks of traces against rules and schemas."""
+"""Checking traces: rules, profiles, and what they find.
+
+>>> from chakra_et.validators import validate
+>>> result = validate("run/", "astra-sim")
+>>> for outcome in result.outcomes:
+...     print(outcome.rule.id, outcome.count, outcome.findings[0].evidence)
+"""
+
+from chakra_et.validators.engine import Outcome, Validation, run_rules, validate
+from chakra_et.validators.finding import Finding, Hits, Severity
+from chakra_et.validators.profiles import PROFILES, Profile, profile
+from chakra_et.validators.rule import RULES, Rule, Subject, file_rule, run_rule, trace_rule
+from chakra_et.validators.view import RunView, TraceView
+
+__all__ = [
+    "PROFILES",
+    "RULES",
+    "Finding",
+    "Hits",
+    "Outcome",
+    "Profile",
+    "Rule",
+    "RunView",
+    "Severity",
+    "Subject",
+    "TraceView",
+    "Validation",
+    "file_rule",
+    "profile",
+    "run_rule",
+    "run_rules",
+    "trace_rule",
+    "validate",
+]

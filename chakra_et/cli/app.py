@@ -10,13 +10,15 @@ from rich.console import Console
 
 from chakra_et import __version__
 from chakra_et.cli.convert import convert_command
+from chakra_et.cli.fix import fix_command
 from chakra_et.cli.info import info_command
 from chakra_et.cli.replay import ReplayCommand, replay_command
+from chakra_et.cli.validate import explain_command, validate_command
 from chakra_et.errors import ChakraError
 
 app = typer.Typer(
     name="chakra",
-    help="Execution traces of machine-learning workloads: convert, link and look into them.",
+    help="Execution traces of machine-learning workloads: convert, check, replay and feed them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,6 +43,9 @@ def _chakra(
 
 app.command("convert")(convert_command)
 app.command("info")(info_command)
+app.command("validate")(validate_command)
+app.command("explain")(explain_command)
+app.command("fix")(fix_command)
 app.command("replay", cls=ReplayCommand)(replay_command)
 
 

@@ -9,10 +9,13 @@ import msgspec
 import typer
 from rich.console import Console
 
+from chakra_et.cli.fix import HOST_HELP, TARGET_HELP, HostTime, Target, show_cures
 from chakra_et.cli.show import show_conversion
-from chakra_et.conversion import Conversion, convert, convert_directory
+from chakra_et.conversion import Conversion, convert, convert_directory, trace_set
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import atomic_output
+from chakra_et.passes import Cured, cure, write_for_astra_sim
+from chakra_et.validators import Severity
 
 
 def convert_command(
@@ -80,6 +83,11 @@ def convert_command(
             show_default=False,
         ),
     ] = None,
+    target: Annotated[
+        Target | None,
+        typer.Option("--for", help=TARGET_HELP + " OUT is then a directory.", show_default=False),
+    ] = None,
+    host_time: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
 ) -> None:
     """Link a PyTorch host trace and the Kineto profile of the same run into one ET.
 
@@ -97,15 +105,23 @@ def convert_command(
         "annotation": annotation,
         "align_clocks": align_clocks,
     }
+    written = None if target is not None else output
     if directory is not None:
-        conversions = convert_directory(directory, output, **options)
+        conversions = convert_directory(directory, written, **options)
         content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
     else:
-        conversions = [convert(host, device, output, rank=rank, **options)]
+        conversions = [convert(host, device, written, rank=rank, **options)]
         content = conversions[0].report.as_dict()
+    cured = None
+    if target is not None:
+        cured = cure(trace_set(conversions), target.value, host=host_time.value)
+        write_for_astra_sim(cured.traces, output, "trace")
+        content["cures"] = cured.as_dict()
     if report is not None:
         _write_report(content, report)
-    _show(conversions)
+    _show(conversions, cured)
+    if cured is not None and cured.left.count(Severity.ERROR):
+        raise typer.Exit(1)
 
 
 def _write_report(content: Any, path: Path) -> None:
@@ -113,7 +129,9 @@ def _write_report(content: Any, path: Path) -> None:
         stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
-def _show(conversions: list[Conversion]) -> None:
+def _show(conversions: list[Conversion], cured: Cured | None) -> None:
     console = Console(highlight=False)
     for conversion in conversions:
         show_conversion(console, conversion)
+    if cured is not None:
+        show_cures(console, cured)

@@ -1,0 +1,109 @@
+"""`chakra fix`: traces in, traces without what can be cured out."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from chakra_et.errors import ChakraError
+from chakra_et.files import read, write
+from chakra_et.io.output import atomic_output
+from chakra_et.model import TraceSet
+from chakra_et.passes import Cured, cure, write_for_astra_sim
+from chakra_et.passes.pipelines import ASTRA_SIM
+from chakra_et.validators import Severity
+from chakra_et.validators.inputs import trace_files
+
+
+class Target(str, Enum):
+    """Consumers that traces can be made ready for."""
+
+    ASTRA_SIM = ASTRA_SIM
+
+
+class HostTime(str, Enum):
+    """What becomes of host nodes."""
+
+    FOLD = "fold"
+    KEEP = "keep"
+
+
+TARGET_HELP = "Make the output ready for a consumer: {prefix}.{rank}.et and comm_groups.json."
+HOST_HELP = (
+    "With --for: fold host time into idle time of the device (then the simulator's statistics "
+    "work), or keep host nodes."
+)
+
+
+def fix_command(
+    path: Annotated[
+        Path, typer.Argument(metavar="IN", help="An ET, or a directory of the ETs of one run.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="OUT", help="A file; for a directory, a directory."),
+    ],
+    target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
+    host: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
+    cut: Annotated[
+        bool, typer.Option("--cut-cycles", help="Drop one edge of each cycle: a guess.")
+    ] = False,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="NAME", help="What names begin with.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write every change as JSON.")
+    ] = None,
+) -> None:
+    """Cure what can be cured, and tell every change.
+
+    Exit code 1 if errors are left that no cure helps.
+    """
+    found = trace_files(path)
+    traces = TraceSet({rank: read(file) for rank, file in found.items()})
+    cured = cure(traces, target and target.value, host=host.value, cut=cut)
+    name = prefix or next(iter(found.values())).name.split(".")[0]
+    if target is not None:
+        write_for_astra_sim(cured.traces, output, name)
+    elif path.is_dir():
+        output.mkdir(parents=True, exist_ok=True)
+        for rank, trace in cured.traces.items():
+            write(trace, output / found[rank].name)
+    else:
+        if output.is_dir():
+            raise ChakraError("this is a directory", path=output, remedy="Name a file in it.")
+        write(cured.traces[next(iter(found))], output)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(str(output), style="bold"))
+    show_cures(console, cured)
+    if report is not None:
+        _write_report(cured.as_dict(), report)
+    if cured.left.count(Severity.ERROR):
+        raise typer.Exit(1)
+
+
+def show_cures(console: Console, cured: Cured) -> None:
+    """What was changed, and what is left."""
+    for name, changes in cured.changes.items():
+        counted: dict[str, tuple[int, int]] = {}
+        for change in changes:
+            count, ranks = counted.get(change.what, (0, 0))
+            counted[change.what] = (count + change.count, ranks + 1)
+        for what, (count, ranks) in counted.items():
+            on = f" on {ranks} ranks" if ranks > 1 else ""
+            console.print(Text(f"  {name}: {count} {what}{on}"))
+    for outcome in cured.left.outcomes:
+        style = {Severity.ERROR: "red", Severity.WARNING: "yellow"}.get(outcome.severity, "dim")
+        text = f"  left: {outcome.rule.id} ({outcome.severity.label}, {outcome.count}) "
+        console.print(Text(text + outcome.rule.title, style=style))
+
+
+def _write_report(content: dict[str, Any], path: Path) -> None:
+    with atomic_output(path) as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")

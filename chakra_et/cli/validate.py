@@ -1,0 +1,120 @@
+"""`chakra validate`: will it run, and if not, which node?"""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chakra_et.errors import ChakraError
+from chakra_et.io.output import atomic_output
+from chakra_et.validators import PROFILES, Severity, validate
+from chakra_et.validators.baseline import accept, read_baseline, write_baseline
+from chakra_et.validators.output import FORMATS, render, show
+
+
+class _Format(str, Enum):
+    """How findings are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+    JUNIT = "junit"
+
+
+class _FailOn(str, Enum):
+    """The least severity that makes the exit code 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+
+def validate_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="ETs, host traces, profiles, or directories of them; files of one directory "
+            "whose names differ by the rank are checked as one run.",
+            show_default=False,
+        ),
+    ],
+    profile: Annotated[
+        str,
+        typer.Option("--profile", "-p", metavar="NAME", help=f"One of {', '.join(PROFILES)}."),
+    ] = "core",
+    fmt: Annotated[_Format, typer.Option("--format", "-f", help="How to print.")] = _Format.TEXT,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to, if not to the terminal."),
+    ] = None,
+    fail_on: Annotated[
+        _FailOn, typer.Option("--fail-on", help="The least severity that fails.")
+    ] = _FailOn.ERROR,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="FILE", help="Findings that are accepted."),
+    ] = None,
+    save_baseline: Annotated[
+        Path | None,
+        typer.Option("--write-baseline", metavar="FILE", help="Accept what is found from now on."),
+    ] = None,
+    skip_others: Annotated[
+        bool, typer.Option("--skip-others", help="Pass over files that are no traces.")
+    ] = False,
+    examples: Annotated[
+        int, typer.Option("--examples", metavar="N", help="Findings shown of each rule.", min=1)
+    ] = 3,
+) -> None:
+    """Check traces against the rules of a consumer.
+
+    Exit code 0: clean. 1: findings at or above --fail-on. 2: something could not be read.
+    """
+    result = validate(paths, profile, skip_others=skip_others)
+    if baseline is not None:
+        accept(result, read_baseline(baseline))
+    if save_baseline is not None:
+        write_baseline(result, save_baseline)
+    if fmt is _Format.TEXT and output is None:
+        show(result, examples)
+    else:
+        text = render(result, FORMATS[fmt.value], examples)
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            with atomic_output(output) as stream:
+                stream.write(text.encode())
+    for error in result.unreadable:
+        if fmt is not _Format.TEXT:
+            typer.echo(f"error: {error}", err=True)
+    least = None if fail_on is _FailOn.NEVER else Severity[fail_on.name]
+    code = 2 * bool(result.unreadable) if least is None else result.exit_code(least)
+    if code:
+        raise typer.Exit(code)
+
+
+def explain_command(
+    rule: Annotated[
+        str | None,
+        typer.Argument(metavar="[RULE]", help="A rule's id, such as ET102.", show_default=False),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", "-p", metavar="NAME", help="List the rules of a profile."),
+    ] = None,
+) -> None:
+    """Explain a rule: what it sees, what goes wrong because of it, and the cure."""
+    from chakra_et.validators.output.text import show_rule, show_rules
+
+    if rule is None:
+        show_rules(profile)
+        return
+    if profile is not None:
+        raise ChakraError("both a rule and a profile", remedy="Give one of them.")
+    show_rule(rule.upper())

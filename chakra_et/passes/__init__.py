@@ -1,0 +1,47 @@
+"""Passes: changes of traces with contracts, usable alone or in rows.
+
+>>> from chakra_et import passes
+>>> result = passes.drop_bad_edges(traces)
+>>> result.modified, result.changes
+"""
+
+from chakra_et.passes.astra_sim import (
+    drop_lone_collectives,
+    drop_metadata_nodes,
+    fill_idle_ranks,
+    lower_collectives,
+)
+from chakra_et.passes.base import Change, Pass, PassResult, run_passes
+from chakra_et.passes.clean import (
+    cut_cycles,
+    drop_bad_edges,
+    normalise_attributes,
+    renumber,
+    set_version,
+)
+from chakra_et.passes.groups import comm_groups, number_groups, number_messages
+from chakra_et.passes.host_time import fold_host
+from chakra_et.passes.pipelines import Cured, cure, write_for_astra_sim
+
+__all__ = [
+    "Change",
+    "Cured",
+    "Pass",
+    "PassResult",
+    "comm_groups",
+    "cure",
+    "cut_cycles",
+    "drop_bad_edges",
+    "drop_lone_collectives",
+    "drop_metadata_nodes",
+    "fill_idle_ranks",
+    "fold_host",
+    "lower_collectives",
+    "normalise_attributes",
+    "number_groups",
+    "number_messages",
+    "renumber",
+    "run_passes",
+    "set_version",
+    "write_for_astra_sim",
+]

@@ -1,0 +1,221 @@
+"""Cures of files that break the rules of the format, whoever reads them."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+import numpy as np
+
+from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, Kind, NodeType
+from chakra_et.model import UNKNOWN_NS, AttributeTable, Edges, Trace
+from chakra_et.model.attributes import INTEGER_KINDS, INTEGER_RANGES
+from chakra_et.passes.base import Change, trace_pass
+from chakra_et.passes.edit import Rows, copied, drop_attribute, edges_of, rebuilt, set_attribute
+from chakra_et.validators.cycles import cycles
+
+_COMMUNICATION: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
+_STALE: Final = ("edge_kinds", "start_time_ns", "duration_ns")
+
+
+@trace_pass("set-version", "Metadata that is never empty.", ensures="ET004")
+def set_version(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Write the version of the format where there is none."""
+    if trace.metadata.version:
+        return trace, []
+    trace = copied(trace)
+    trace.metadata.version = FORMAT_VERSION
+    return trace, [Change("version set", 1)]
+
+
+@trace_pass(
+    "normalise-attributes",
+    "Attributes in the kinds that every reader takes, once each.",
+    ensures="ET202 ET203 ET212 ET216",
+)
+def normalise_attributes(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Canonical kinds, no repetitions, nothing stale, and no communication on the host."""
+    trace = copied(trace)
+    table = trace.nodes.attributes
+    changes = []
+    repeated = _drop_repeated(table)
+    if repeated:
+        changes.append(Change("repeated attributes dropped", repeated))
+    for name in _STALE:
+        rows = np.flatnonzero(table.present(name))
+        if len(rows):
+            drop_attribute(table, name, rows)
+            changes.append(Change(f"stale {name} dropped", len(rows)))
+    for name, attribute in ATTRIBUTES.items():
+        count = _to_kind(table, name, attribute.kind, attribute.accepts)
+        if count:
+            changes.append(Change(f"{name} written as {attribute.kind.name.lower()}", count))
+    rows = np.flatnonzero(np.isin(trace.nodes.type, _COMMUNICATION))
+    wrong = rows[table.dense("is_cpu_op", False, np.bool_)[rows]]
+    if len(wrong):
+        set_attribute(table, "is_cpu_op", Kind.BOOL, wrong, np.zeros(len(wrong), np.bool_))
+        changes.append(Change("communication taken off the host", len(wrong)))
+    return (trace, changes)
+
+
+def _to_kind(table: AttributeTable, name: str, kind: Kind, accepts: frozenset[Kind]) -> int:
+    """Write an attribute in its own kind where another one is accepted and the values fit."""
+    count = 0
+    for column in table.named(name):
+        if column.key.kind is kind or column.key.kind not in accepts or not len(column.rows):
+            continue
+        values = np.asarray(column.values)
+        if kind in INTEGER_KINDS:
+            low, high = INTEGER_RANGES[kind]
+            if int(values.min()) < low or int(values.max()) > high:
+                continue
+        rows = column.rows.copy()
+        table.remove(column, rows)
+        table.add(name, kind, values.astype(np.bool_) if kind is Kind.BOOL else values, rows)
+        count += len(rows)
+    return count
+
+
+def _drop_repeated(table: AttributeTable) -> int:
+    """Keep the first of attributes of one name."""
+    count = 0
+    for code, layout in enumerate(list(table.layouts)):
+        seen: set[str] = set()
+        rows = np.flatnonzero(table.layout == code)
+        if len(rows) == 0:
+            continue
+        for column in [table.columns[number] for number in layout]:
+            if column.key.name in seen:
+                current = next(c for c in table.columns if c.key == column.key)
+                table.remove(current, rows)
+                count += len(rows)
+            seen.add(column.key.name)
+    return count
+
+
+@trace_pass(
+    "drop-bad-edges",
+    "Edges that lead from a node to another one, each once.",
+    ensures="ET102 ET103 ET104",
+)
+def drop_bad_edges(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Without edges to missing nodes, to the node itself, and without repetitions."""
+    edges, source = trace.edges, trace.source_rows()
+    target = edges.target
+    missing = source < 0
+    itself = edges.source == trace.nodes.id[target]
+    good = np.flatnonzero(~missing & ~itself)
+    kept = edges_of(len(trace.nodes), target[good], edges.source[good], edges, good)
+    changes = [
+        Change("edges to missing nodes dropped", int(missing.sum())),
+        Change("edges of nodes to themselves dropped", int((itself & ~missing).sum())),
+        Change("repeated edges dropped", len(good) - len(kept)),
+    ]
+    changes = [change for change in changes if change.count]
+    return (rebuilt(trace, np.arange(len(trace.nodes)), kept), changes) if changes else (trace, [])
+
+
+@trace_pass("cut-cycles", "Cycles cut by dropping one edge of each.", ensures="ET105")
+def cut_cycles(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Drop, of each cycle, the edge that leads back furthest; as often as there are cycles."""
+    edges, source, target = trace.edges, trace.source_rows(), trace.edges.target
+    kept = np.ones(len(edges), np.bool_)
+    cut: list[tuple[int, str]] = []
+    while True:
+        sound = np.flatnonzero(kept & (source >= 0) & (source != target))
+        found = cycles(len(trace.nodes), source[sound], target[sound])
+        if not found:
+            break
+        for rows in found:
+            steps = list(zip(rows, [*rows[1:], rows[0]], strict=True))
+            row, other = max(steps, key=lambda step: (_when(trace, step[1]), step[1] - step[0]))
+            span = np.arange(edges.offsets[row], edges.offsets[row + 1])
+            kept[span[source[span] == other]] = False
+            ids = trace.nodes.id
+            cut.append((int(ids[row]), f"no longer waits for node {ids[other]}"))
+    if not cut:
+        return trace, []
+    places = np.flatnonzero(kept)
+    new = edges_of(len(trace.nodes), target[places], edges.source[places], edges, places)
+    changes = [Change("edges dropped to cut cycles", len(cut), nodes=cut)]
+    return rebuilt(trace, np.arange(len(trace.nodes)), new), changes
+
+
+def _when(trace: Trace, row: int) -> int:
+    return int(trace.nodes.start_ns[row])
+
+
+@trace_pass(
+    "renumber",
+    "Nodes in the order of their starts, numbered so, none before what it waits for.",
+    requires="ET105",
+    ensures="ET101 ET108 ET704",
+)
+def renumber(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Order by start, then by id, as far as edges allow, and number from 1."""
+    order = issue_order(trace)
+    ids = np.arange(1, len(order) + 1, dtype=np.uint64)
+    if np.array_equal(order, np.arange(len(order))) and _is_issue_numbered(trace):
+        return trace, []
+    source = trace.source_rows()
+    new_row = np.empty(len(order), np.int64)
+    new_row[order] = np.arange(len(order))
+    edges = trace.edges
+    places = np.flatnonzero(source >= 0)
+    new = Edges.collect(
+        len(order),
+        new_row[edges.target[places]],
+        ids[new_row[source[places]]],
+        edges.kind[places],
+        edges.inferred[places],
+    )
+    changed = rebuilt(trace, order, new)
+    changed.nodes.id = ids
+    return Trace(changed.nodes, changed.edges, changed.metadata), [
+        Change("nodes numbered in the order of issue", len(order))
+    ]
+
+
+def _is_issue_numbered(trace: Trace) -> bool:
+    return bool((trace.nodes.id[1:] > trace.nodes.id[:-1]).all())
+
+
+def issue_order(trace: Trace) -> Rows:
+    """Rows by start, then by id, but none before what it waits for.
+
+    A node without a start counts as starting with the one before it in the file.
+    """
+    nodes = trace.nodes
+    start = np.maximum.accumulate(nodes.start_ns)
+    start = np.where(nodes.start_ns == UNKNOWN_NS, start, nodes.start_ns)
+    order = np.lexsort((nodes.id, start))
+    source, target = trace.source_rows(), trace.edges.target
+    known = (source >= 0) & (source != target)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    if bool((place[source[known]] < place[target[known]]).all()):
+        return order
+    return _by_edges(len(order), source[known], target[known], place)
+
+
+def _by_edges(count: int, source: Rows, target: Rows, place: Rows) -> Rows:
+    """Take, again and again, of the nodes that wait for nothing the one that is wanted first."""
+    by_source = np.argsort(source, kind="stable")
+    follower = target[by_source].tolist()
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=count))]).tolist()
+    left = np.bincount(target, minlength=count).tolist()
+    places = place.tolist()
+    row_at = np.empty(count, np.int64)
+    row_at[place] = np.arange(count)
+    rows = row_at.tolist()
+    ready = [places[row] for row in range(count) if left[row] == 0]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        row = rows[heapq.heappop(ready)]
+        order.append(row)
+        for other in follower[starts[row] : starts[row + 1]]:
+            left[other] -= 1
+            if left[other] == 0:
+                heapq.heappush(ready, places[other])
+    return np.array(order, np.int64)

@@ -1,0 +1,155 @@
+"""Changes of traces that several passes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.definitions import Kind
+from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NOTE: Final = "cured"
+"""The attribute that tells what a pass made of a node."""
+
+
+def copied(trace: Trace) -> Trace:
+    """A trace whose columns may be changed without the given one noticing."""
+    return rebuilt(trace, np.arange(len(trace.nodes)), trace.edges)
+
+
+def rebuilt(trace: Trace, rows: Rows, edges: Edges) -> Trace:
+    """The nodes of some rows, in that order, with other edges."""
+    metadata = Metadata(
+        trace.metadata.version, [copy(a) for a in trace.metadata.attributes], trace.metadata.extra
+    )
+    return Trace(trace.nodes.take(rows), edges, metadata)
+
+
+def set_attribute(
+    table: AttributeTable,
+    name: str,
+    kind: Kind,
+    rows: Rows,
+    values: Sequence[Any] | npt.NDArray[Any],
+) -> None:
+    """Give nodes an attribute, in place of those of that name in whatever kind."""
+    drop_attribute(table, name, rows)
+    table.add(name, kind, values, rows)
+
+
+def drop_attribute(table: AttributeTable, name: str, rows: Rows) -> None:
+    """Take an attribute from nodes, in whatever kind."""
+    for column in table.named(name):
+        taken = np.intersect1d(column.rows, rows)
+        if len(taken):
+            table.remove(column, taken)
+
+
+def annotate(table: AttributeTable, rows: Rows, notes: Sequence[str]) -> None:
+    """Note on nodes what was made of them, after what earlier passes noted."""
+    before = [table.get(int(row), NOTE) for row in rows]
+    texts = [f"{b}; {n}" if b else n for b, n in zip(before, notes, strict=True)]
+    set_attribute(table, NOTE, Kind.STRING, rows, texts)
+
+
+def edges_of(
+    count: int, target: Rows, source: npt.NDArray[np.uint64], like: Edges, places: Rows
+) -> Edges:
+    """Edges with the kinds and flags of the edges `places` of `like`."""
+    return Edges.collect(count, target, source, like.kind[places], like.inferred[places])
+
+
+def without_nodes(trace: Trace, dropped: Mask) -> Trace:
+    """A trace without some nodes: what waited for one of them waits for what that waited for."""
+    edges, source = trace.edges, trace.source_rows()
+    target = edges.target
+    gone = (source >= 0) & dropped[np.maximum(source, 0)]
+    ancestors = _kept_ancestors(trace, dropped, source)
+    stay = np.flatnonzero(~gone & ~dropped[target])
+    replaced = np.flatnonzero(gone & ~dropped[target])
+    new = [(t, s, e) for e, t in _pairs(replaced, target) for s in ancestors[int(source[e])]]
+    place = np.cumsum(~dropped) - 1
+    rows = np.flatnonzero(~dropped)
+    targets = np.concatenate([target[stay], np.array([t for t, _, _ in new], np.int64)])
+    ids = np.concatenate([edges.source[stay], trace.nodes.id[[s for _, s, _ in new]]])
+    places = np.concatenate([stay, np.array([e for _, _, e in new], np.int64)])
+    kept = ids != trace.nodes.id[targets]
+    return rebuilt(
+        trace,
+        rows,
+        edges_of(len(rows), place[targets[kept]], ids[kept], edges, places[kept]),
+    )
+
+
+def _pairs(edges: Rows, target: Rows) -> list[tuple[int, int]]:
+    return list(zip(edges.tolist(), target[edges].tolist(), strict=True))
+
+
+def _kept_ancestors(trace: Trace, dropped: Mask, source: Rows) -> dict[int, list[int]]:
+    """For each dropped node, the nearest nodes before it that stay."""
+    offsets = trace.edges.offsets
+    waits = {
+        row: [s for s in source[offsets[row] : offsets[row + 1]].tolist() if s >= 0]
+        for row in np.flatnonzero(dropped).tolist()
+    }
+    found: dict[int, list[int]] = {}
+    for row in waits:
+        seen: set[int] = set()
+        kept: dict[int, None] = {}
+        stack = [row]
+        while stack:
+            for parent in waits[stack.pop()]:
+                if parent in seen:
+                    continue
+                seen.add(parent)
+                if not dropped[parent]:
+                    kept[parent] = None
+                elif parent in found:
+                    kept.update(dict.fromkeys(found[parent]))
+                else:
+                    stack.append(parent)
+        found[row] = list(kept)
+    return found
+
+
+def appended(
+    nodes: Nodes, start_ns: Rows, duration_ns: Rows, node_type: int, name: str, first_id: int
+) -> Nodes:
+    """Nodes with further ones behind them, which have no attributes yet."""
+    count = len(start_ns)
+    table = nodes.attributes
+    layouts = list(table.layouts)
+    if () not in layouts:
+        layouts.append(())
+    bare = np.full(count, layouts.index(()), np.int32)
+    attributes = AttributeTable(
+        len(nodes) + count, list(table.columns), layouts, np.concatenate([table.layout, bare])
+    )
+    names = [*nodes.names, name]
+
+    def filled(column: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
+        return np.concatenate([column, np.full(count, value, column.dtype)])
+
+    new_ids = np.arange(first_id, first_id + count, dtype=np.uint64)
+    return Nodes(
+        id=np.concatenate([nodes.id, new_ids]),
+        type=filled(nodes.type, node_type),
+        name_code=filled(nodes.name_code, len(names) - 1),
+        names=names,
+        start_ns=np.concatenate([nodes.start_ns, start_ns]),
+        duration_ns=np.concatenate([nodes.duration_ns, duration_ns]),
+        input_code=filled(nodes.input_code, -1),
+        output_code=filled(nodes.output_code, -1),
+        texts=nodes.texts,
+        attributes=attributes,
+        extra=dict(nodes.extra),
+        exact_start=filled(nodes.exact_start, True),
+        exact_duration=filled(nodes.exact_duration, True),
+    )

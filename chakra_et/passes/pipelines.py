@@ -1,0 +1,114 @@
+"""Rows of passes for a purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from chakra_et.errors import ChakraError
+from chakra_et.files import write
+from chakra_et.io.output import atomic_output
+from chakra_et.model import TraceSet
+from chakra_et.passes.astra_sim import (
+    drop_lone_collectives,
+    drop_metadata_nodes,
+    fill_idle_ranks,
+    lower_collectives,
+)
+from chakra_et.passes.base import Change, Pass, run_passes
+from chakra_et.passes.clean import (
+    cut_cycles,
+    drop_bad_edges,
+    normalise_attributes,
+    renumber,
+    set_version,
+)
+from chakra_et.passes.groups import comm_groups, number_groups, number_messages
+from chakra_et.passes.host_time import fold_host
+from chakra_et.validators import Validation, validate
+
+ASTRA_SIM: Final = "astra-sim"
+TARGETS: Final = (ASTRA_SIM,)
+"""Consumers that traces can be made ready for."""
+
+Host = Literal["fold", "keep"]
+
+
+@dataclass
+class Cured:
+    """Traces after their cures, what was changed, and what is still wrong."""
+
+    traces: TraceSet
+    changes: dict[str, list[Change]]
+    """By pass."""
+    left: Validation
+    """What the rules of the target say of the result."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cures as they stand in a report."""
+        return {
+            "changes": {name: [c.as_dict() for c in made] for name, made in self.changes.items()},
+            "left": [
+                {
+                    "rule": o.rule.id,
+                    "severity": o.severity.label,
+                    "count": o.count,
+                    "title": o.rule.title,
+                    "first": o.findings[0].evidence,
+                }
+                for o in self.left.outcomes
+            ],
+        }
+
+
+def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) -> list[Pass]:
+    """The passes that make traces sound or, with a target, ready for a consumer."""
+    row = [set_version, normalise_attributes, drop_bad_edges]
+    if cut:
+        row.append(cut_cycles)
+    if target is None:
+        return [*row, renumber]
+    if target != ASTRA_SIM:
+        raise ChakraError(f"no cures for {target!r}", remedy=f"Known: {', '.join(TARGETS)}.")
+    row += [drop_metadata_nodes, renumber]
+    if host == "fold":
+        row.append(fold_host)
+    return [
+        *row,
+        drop_lone_collectives,
+        lower_collectives,
+        number_groups,
+        number_messages,
+        renumber,
+        fill_idle_ranks,
+    ]
+
+
+def cure(
+    traces: TraceSet, target: str | None = None, *, host: Host = "fold", cut: bool = False
+) -> Cured:
+    """Cure what can be cured without guessing, and tell what is left.
+
+    `target` is a consumer to make the traces ready for; `host` says whether host time is folded
+    into the device's or kept as nodes; `cut` allows to drop an edge of each cycle. Raises
+    ChakraError for traces that no cure helps.
+    """
+    cured, changes = run_passes(passes_for(target, host=host, cut=cut), traces)
+    return Cured(cured, changes, validate(cured, target or "core"))
+
+
+def write_for_astra_sim(traces: TraceSet, directory: Path, prefix: str) -> list[Path]:
+    """Write `{prefix}.{rank}.et` for each rank and `comm_groups.json`; the paths written."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for rank, trace in traces.items():
+        path = directory / f"{prefix}.{rank}.et"
+        write(trace, path)
+        paths.append(path)
+    groups = directory / "comm_groups.json"
+    with atomic_output(groups) as stream:
+        stream.write(msgspec.json.encode(comm_groups(traces)) + b"\n")
+    return [*paths, groups]

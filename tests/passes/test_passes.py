@@ -1,0 +1,316 @@
+"""Each pass does what it ensures, touches nothing else, and leaves what it is given as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from traces import COLL, coll, node, recv, run, send, trace
+
+from chakra_et import passes
+from chakra_et.definitions import CollectiveType, Kind, NodeType
+from chakra_et.errors import ChakraError
+from chakra_et.model import EdgeKind, ProcessGroup, Trace, TraceSet
+from chakra_et.passes import Pass
+from chakra_et.passes.base import speaking
+from chakra_et.validators import validate
+
+
+def host(node_id: int, **more):  # type: ignore[no-untyped-def]
+    return node(node_id, is_cpu_op=True, **more)
+
+
+def gpu(node_id: int, **more):  # type: ignore[no-untyped-def]
+    return node(node_id, is_cpu_op=False, stream=7, **more)
+
+
+def with_repetition() -> Trace:
+    broken = trace(coll(1), coll(2))
+    broken.nodes.attributes.add("comm_size", Kind.INT64, [5], np.array([0]))
+    return broken
+
+
+ONE = {"5": (0,)}
+BROKEN: dict[str, tuple[Pass, Callable[[], TraceSet]]] = {
+    "version": (passes.set_version, lambda: run(trace(node(1), version=""))),
+    "kinds": (
+        passes.normalise_attributes,
+        lambda: run(
+            trace(node(1, COLL, comm_type=0, comm_size=(Kind.UINT64, 4), is_cpu_op=(Kind.INT32, 1)))
+        ),
+    ),
+    "repetition": (passes.normalise_attributes, lambda: run(with_repetition())),
+    "stale": (
+        passes.normalise_attributes,
+        lambda: run(trace(node(1), node(2, deps=(1,), edge_kinds="data,data"))),
+    ),
+    "edges": (
+        passes.drop_bad_edges,
+        lambda: run(trace(node(1, deps=(1, 9)), node(2, deps=(1, 1)), node(3, deps=(2,)))),
+    ),
+    "cycles": (
+        passes.cut_cycles,
+        lambda: run(
+            trace(node(1, deps=(3,)), node(2, deps=(1, 4)), node(3, deps=(2,)), node(4, deps=(2,)))
+        ),
+    ),
+    "ids": (passes.renumber, lambda: run(trace(node(3, deps=(1,)), node(1), node(1)))),
+    "order": (
+        passes.renumber,
+        lambda: run(trace(coll(2, start=5), coll(1, start=9), node(5, deps=(9,)), node(9))),
+    ),
+    "metadata": (
+        passes.drop_metadata_nodes,
+        lambda: run(
+            trace(
+                node(1),
+                node(2, NodeType.METADATA, ctrl=(1,)),
+                node(3, 99, deps=(2,)),
+                node(4, deps=(3,)),
+                node(5, NodeType.MEM_LOAD, deps=(2,)),
+            )
+        ),
+    ),
+    "lone": (
+        passes.drop_lone_collectives,
+        lambda: run(
+            trace(node(1), coll(2, pg_name="5", deps=(1,)), node(3, deps=(2,)), rank=0, groups=ONE)
+        ),
+    ),
+    "lower": (
+        passes.lower_collectives,
+        lambda: run(
+            *(
+                trace(
+                    *(coll(i + 1, kind, 64) for i, kind in enumerate((1, 3, 4, 8, 9))),
+                    coll(7, 6, 8 * (rank + 1)),
+                    coll(8, 2, 0),
+                    coll(9, involved_dim=(Kind.BOOL_LIST, (False,))),
+                    rank=rank,
+                    world=2,
+                )
+                for rank in (0, 1)
+            )
+        ),
+    ),
+    "groups": (
+        passes.number_groups,
+        lambda: run(
+            *(
+                trace(coll(1), coll(2, pg_name="tp"), rank=rank, world=2, groups={"tp": (0, 1)})
+                for rank in (0, 1)
+            )
+        ),
+    ),
+    "tags": (
+        passes.number_messages,
+        lambda: run(
+            trace(node(1, NodeType.COMM_SEND, comm_dst=1, comm_size=4), send(2, 1), rank=0),
+            trace(recv(1, 0, size=4), recv(2, 0, tag=1 << 30), rank=1),
+        ),
+    ),
+    "idle": (passes.fill_idle_ranks, lambda: run(trace(node(1), rank=0), trace(rank=1))),
+    "host only": (passes.fold_host, lambda: run(trace(host(1, took=5), coll(2, deps=(1,))))),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_contract(name: str) -> None:
+    item, make = BROKEN[name]
+    given, same = make(), make()
+    before = {rule for rule, _, _ in speaking(given, item.ensures)}
+    # Rules about bytes cannot speak of what is in memory.
+    assert before or item is passes.set_version
+    result = item(given)
+    assert result.modified
+    assert speaking(result.traces, item.ensures) == []
+    assert dict(given) == dict(same)
+    again = item(result.traces)
+    assert not again.modified
+    assert dict(again.traces) == dict(result.traces)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_sound_traces_pass_through(name: str) -> None:
+    item, _ = BROKEN[name]
+    sound = run(trace(gpu(1, took=1000), coll(2, deps=(1,)), rank=0, world=1))
+    result = item(sound)
+    assert not result.modified or name == "groups"
+    assert result.traces[0].nodes.same(sound[0].nodes)
+
+
+def test_waits_pass_through_dropped_nodes() -> None:
+    given = run(
+        trace(
+            node(1),
+            node(2, NodeType.METADATA, deps=(1,)),
+            node(3, NodeType.METADATA, ctrl=(2,)),
+            node(4, deps=(3,), kind=EdgeKind.PROGRAM),
+        )
+    )
+    left = passes.drop_metadata_nodes(given).traces[0]
+    assert left.node(4).edges == [(1, EdgeKind.PROGRAM, False)]
+
+
+def test_renumbering_keeps_who_waits_for_whom() -> None:
+    given = run(trace(node(30, deps=(10, 20)), node(20, deps=(10,)), node(10)))
+    left = passes.renumber(given).traces[0]
+    assert [(n.name, n.data_deps) for n in left.nodes] == [
+        ("node 10", []),
+        ("node 20", [1]),
+        ("node 30", [1, 2]),
+    ]
+
+
+def test_renumber_refuses_cycles() -> None:
+    with pytest.raises(ChakraError, match="ET105"):
+        passes.renumber(run(trace(node(1, deps=(2,)), node(2, deps=(1,)))))
+
+
+def test_lowered_collectives_carry_a_note() -> None:
+    _, make = BROKEN["lower"]
+    result = passes.lower_collectives(make())
+    nodes = result.traces[0].nodes
+    notes = [n.attributes.get("cured") for n in nodes]
+    assert notes[0] == "REDUCE as ALL_REDUCE"
+    assert notes[4] == "BARRIER as ALL_REDUCE"
+    assert notes[5] == "8 bytes raised to 16"
+    assert notes[6] == "0 bytes padded to 4"
+    assert "involved_dim" not in nodes[7].attributes
+    assert {CollectiveType(n.comm_type).name for n in nodes} == {
+        "ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL"
+    }  # fmt: skip
+    told = [note for change in result.changes for _, note in change.nodes]
+    assert "BARRIER as ALL_REDUCE" in told
+
+
+def test_sizes_that_must_be_equal_are_not_levelled() -> None:
+    given = run(trace(coll(1, size=8), rank=0, world=2), trace(coll(1, size=16), rank=1, world=2))
+    assert not passes.lower_collectives(given).modified
+
+
+def test_world_without_other_groups_stays_without_a_name() -> None:
+    given = run(*(trace(coll(1, pg_name="0"), rank=r, world=2) for r in (0, 1)))
+    cured = passes.number_groups(given).traces
+    assert "pg_name" not in cured[0].nodes[0].attributes
+    assert passes.comm_groups(cured) == {"1": [0, 1]}
+
+
+def test_world_among_other_groups_gets_a_number() -> None:
+    _, make = BROKEN["groups"]
+    cured = passes.number_groups(make()).traces
+    names = [n.pg_name for n in cured[0].nodes]
+    assert sorted(names) == ["1", "2"]
+    assert passes.comm_groups(cured) == {"1": [0, 1], "2": [0, 1]}
+
+
+def test_groups_of_one_name_with_other_members_are_numbered_apart() -> None:
+    members = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}
+    given = run(
+        *(
+            trace(coll(1, pg_name="7"), rank=rank, world=4, groups={"7": ranks})
+            for rank, ranks in members.items()
+        )
+    )
+    cured = passes.number_groups(given).traces
+    assert passes.comm_groups(cured)["7"] == [0, 1]
+    other = cured[3].nodes[0].pg_name
+    assert other not in (None, "7")
+    assert passes.comm_groups(cured)[str(other)] == [2, 3]
+    assert validate(cured).rules == set()
+
+
+def test_groups_that_nobody_explains_have_the_ranks_that_use_them() -> None:
+    given = run(*(trace(coll(1, pg_name="a" if r < 2 else "b"), rank=r, world=4) for r in range(4)))
+    cured = passes.number_groups(given).traces
+    assert [0, 1] in passes.comm_groups(cured).values()
+    assert isinstance(cured[0].groups[0], ProcessGroup)
+
+
+def folded(*nodes) -> Trace:  # type: ignore[no-untyped-def]
+    return passes.fold_host(run(trace(*nodes, rank=0))).traces[0]
+
+
+def test_host_time_becomes_idle_time_before_the_kernel_that_was_late() -> None:
+    left = folded(
+        host(1, start=0, took=100),
+        gpu(2, start=100, took=50, deps=(1,), kind=EdgeKind.LAUNCH),
+        host(3, start=100, took=200, deps=(1,)),
+        gpu(4, start=300, took=50, deps=(3, 2), kind=EdgeKind.LAUNCH),
+    )
+    told = [(n.name, n.start_ns, n.duration_ns) for n in left.nodes]
+    assert sorted(told, key=lambda t: t[1]) == [
+        ("host time", 0, 100),
+        ("node 2", 100, 50),
+        ("host time", 150, 150),
+        ("node 4", 300, 50),
+    ]
+    assert finish(left) == 350
+
+
+def test_waits_for_communication_stay_waits() -> None:
+    left = folded(
+        gpu(1, start=0, took=100),
+        coll(2, start=100, took=1000, deps=(1,)),
+        host(3, start=1100, took=10, deps=(2,)),
+        gpu(4, start=1110, took=50, deps=(3,)),
+    )
+    assert finish(left) == 1160
+    # A faster network: only the host's 10 ns remain between the collective and the kernel.
+    left.nodes.duration_ns[left.nodes.type == COLL] = 200
+    assert finish(left) == 360
+
+
+def test_communication_beside_computation_stays_beside_it() -> None:
+    left = folded(
+        gpu(1, start=0, took=100),
+        coll(2, start=100, took=500, deps=(1,)),
+        gpu(3, start=100, took=400, deps=(1,)),
+        host(4, start=500, took=5),
+        gpu(5, start=600, took=10, deps=(2, 3)),
+    )
+    assert finish(left) == 610
+    left.nodes.duration_ns[left.nodes.type == COLL] = 50
+    assert finish(left) == 510
+
+
+def finish(given: Trace) -> int:
+    """When the last node ends, if each starts as soon as it may."""
+    ends: dict[int, int] = {}
+    waiting = {n.id: [s for s, _, _ in n.edges] for n in given.nodes}
+    took = {n.id: n.duration_ns for n in given.nodes}
+    while waiting:
+        free = [i for i, deps in waiting.items() if all(d in ends for d in deps)]
+        assert free
+        for i in free:
+            ends[i] = max((ends[d] for d in waiting.pop(i)), default=0) + took[i]
+    return max(ends.values())
+
+
+def test_for_astra_sim_leaves_no_error(data: Path, tmp_path: Path) -> None:
+    from chakra_et import convert_directory
+    from chakra_et.conversion import trace_set
+
+    for name in ("dlrm8", "torch213/tp_2rank"):
+        traces = trace_set(convert_directory(data / name, None))
+        cured = passes.cure(traces, "astra-sim")
+        passes.write_for_astra_sim(cured.traces, tmp_path / name, "trace")
+        result = validate(tmp_path / name, "astra-sim")
+        assert result.rules <= {"ET706", "ET309"}
+        groups = json.loads((tmp_path / name / "comm_groups.json").read_text())
+        assert groups == {"1": list(range(len(traces)))}
+
+
+def test_broken_graph_can_be_cured_but_for_what_nobody_knows(data: Path) -> None:
+    from chakra_et import read
+
+    given = TraceSet({0: read(data / "et/broken_graph.0.et.gz")})
+    with pytest.raises(ChakraError, match="ET105"):
+        passes.cure(given)
+    cured = passes.cure(given, "astra-sim", cut=True)
+    assert cured.left.rules & {"ET102", "ET103", "ET104", "ET105", "ET106", "ET212"} == set()
+    assert {"ET205", "ET206"} <= cured.left.rules
+    assert cured.changes["drop-bad-edges"][0].count == 1277

@@ -1,0 +1,176 @@
+"""`chakra validate`, `explain` and `fix`: exit codes, formats, baselines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from traces import coll, node, trace
+from typer.testing import CliRunner
+
+from chakra_et.cli.app import app
+from chakra_et.files import read, write
+from chakra_et.validators import RULES, validate
+from chakra_et.validators.output import FORMATS, render
+
+
+def chakra(*arguments: object):  # type: ignore[no-untyped-def]
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.0.et"
+    write(
+        trace(
+            node(1, deps=(8,), name="a: b, c%"),
+            *(node(i, deps=(9,)) for i in range(2, 7)),
+            coll(7),
+            node(10, is_cpu_op=True),
+            rank=0,
+        ),
+        path,
+    )
+    return path
+
+
+def test_exit_codes(broken: Path, tmp_path: Path) -> None:
+    sound = tmp_path / "sound.0.et"
+    write(trace(coll(1)), sound)
+    assert chakra("validate", sound).exit_code == 0
+    assert chakra("validate", broken).exit_code == 1
+    assert chakra("validate", broken, "--fail-on", "never").exit_code == 0
+    assert chakra("validate", sound, tmp_path / "gone.et").exit_code == 2
+    assert isinstance(chakra("validate", sound, "--profile", "nobody").exception, Exception)
+
+
+def test_severity_decides(tmp_path: Path) -> None:
+    path = tmp_path / "trace.0.et"
+    write(trace(node(1, is_cpu_op=True), node(2)), path)
+    assert chakra("validate", path).exit_code == 0
+    assert chakra("validate", path, "--fail-on", "warning").exit_code == 1
+
+
+def test_text_is_grouped_counted_and_cut(broken: Path) -> None:
+    told = chakra("validate", broken).output
+    assert "error ET102 (6) An edge comes from a node that the file does not have." in told
+    assert told.count("which is not there") == 3
+    assert "and 3 more" in told
+    assert f"cure: {RULES['ET102'].cure}" in told
+    assert "core: 6 error, 1 warning, 0 info; 1 files, 1 traces, 8 nodes" in told
+
+
+def test_json_has_everything(broken: Path) -> None:
+    told = json.loads(chakra("validate", broken, "--format", "json").stdout)
+    assert told["counts"] == {"info": 0, "warning": 1, "error": 6}
+    rule = next(r for r in told["rules"] if r["id"] == "ET102")
+    assert len(rule["findings"]) == 6
+    assert rule["findings"][0]["node"] == 1
+    assert rule["findings"][0]["path"] == str(broken)
+
+
+def test_sarif(broken: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.sarif"
+    assert chakra("validate", broken, "-f", "sarif", "-o", out).exit_code == 1
+    told = json.loads(out.read_text())
+    assert told["version"] == "2.1.0"
+    run = told["runs"][0]
+    rules = run["tool"]["driver"]["rules"]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+    first = run["results"][0]
+    uri = first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == broken.as_posix()
+
+
+def test_github_escapes(broken: Path) -> None:
+    lines = chakra("validate", broken, "-f", "github").stdout.splitlines()
+    first = next(line for line in lines if "ET102" in line)
+    assert first.startswith("::error file=")
+    assert "'a: b, c%25'" in first
+    assert any("(and 3 more)" in line for line in lines)
+
+
+def test_junit(broken: Path) -> None:
+    suite = ElementTree.fromstring(chakra("validate", broken, "-f", "junit").stdout)
+    assert suite.get("failures") == "2"
+    failed = {case.get("name", "")[:5] for case in suite if case.find("failure") is not None}
+    assert failed == {"ET102", "ET213"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_takes_odd_names(form: str) -> None:
+    odd = trace(node(1, deps=(3,), name="\x00\x1b[31m\udcff<&'\"\n::x"))
+    text = render(validate(odd), FORMATS[form])
+    if form == "junit":
+        ElementTree.fromstring(text)
+    if form in ("json", "sarif"):
+        json.loads(text)
+
+
+def test_baseline_accepts_what_is_known_and_no_more(broken: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "baseline.json"
+    assert chakra("validate", broken, "--write-baseline", baseline).exit_code == 1
+    known = chakra("validate", broken, "--baseline", baseline)
+    assert known.exit_code == 0
+    assert "7 accepted" in known.output
+    write(trace(node(1, deps=(8,), name="a: b, c%"), node(2, deps=(5,)), rank=0), broken)
+    new = chakra("validate", broken, "--baseline", baseline)
+    assert new.exit_code == 1
+    assert "ET102 (1)" in new.output
+    assert "waits (data) for node 5" in new.output
+
+
+def test_explain() -> None:
+    told = chakra("explain", "et102").output
+    assert RULES["ET102"].why in told
+    assert "astra-sim (error)" in told
+    assert all(rule in chakra("explain").output for rule in RULES)
+    assert "ET701  error" in chakra("explain", "--profile", "astra-sim").output
+
+
+def test_skip_others(broken: Path, tmp_path: Path) -> None:
+    other = tmp_path / "package.json"
+    other.write_text('{"name": "x"}')
+    assert chakra("validate", other).exit_code == 2
+    assert chakra("validate", other, "--skip-others").exit_code == 0
+
+
+def test_fix_a_file(broken: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fixed.0.et"
+    result = chakra("fix", broken, "-o", out)
+    assert result.exit_code == 0
+    assert "drop-bad-edges: 6 edges to missing nodes dropped" in result.output
+    assert len(read(out).edges) == 0
+
+
+def test_fix_for_astra_sim_and_report(broken: Path, tmp_path: Path) -> None:
+    out, report = tmp_path / "run", tmp_path / "report.json"
+    assert chakra("fix", broken, "--for", "astra-sim", "-o", out, "--report", report).exit_code == 0
+    assert sorted(p.name for p in out.iterdir()) == ["comm_groups.json", "trace.0.et"]
+    told = json.loads(report.read_text())
+    assert told["changes"]["drop-bad-edges"][0]["count"] == 6
+    assert chakra("validate", out, "--profile", "astra-sim").exit_code == 0
+
+
+def test_fix_tells_what_it_cannot_cure(tmp_path: Path) -> None:
+    path = tmp_path / "trace.0.et"
+    write(trace(node(1, 7, comm_size=4, is_cpu_op=False)), path)
+    result = chakra("fix", path, "--for", "astra-sim", "-o", tmp_path / "run")
+    assert result.exit_code == 1
+    assert "left: ET205 (error, 1)" in result.output
+
+
+def test_convert_for_astra_sim(data: Path, tmp_path: Path) -> None:
+    folder, report = data / "simple_add", tmp_path / "report.json"
+    pair = ("--host", folder / "host.json.gz", "--device", folder / "device.json.gz")
+    wanted = ("--for", "astra-sim")
+    result = chakra("convert", *pair, *wanted, "-o", tmp_path / "o", "--report", report)
+    assert result.exit_code == 0
+    assert "fold-host" in json.loads(report.read_text())["cures"]["changes"]
+    assert (tmp_path / "o" / "trace.0.et").exists()
+    kept = chakra("convert", *pair, *wanted, "--host-time", "keep", "-o", tmp_path / "k")
+    assert "left: ET705" in kept.output

@@ -1,0 +1,91 @@
+"""Real traces: silent while sound; broken at random places, the right rule speaks, and its kin."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+from mutations import MUTATIONS, Mutation, NotHereError, mutated
+
+from chakra_et import convert_directory, read
+from chakra_et.conversion import trace_set
+from chakra_et.files import write
+from chakra_et.model import TraceSet
+from chakra_et.validators import RULES, validate
+
+RUNS = ("dlrm8", "torch213/ddp_2rank", "et/ring8", "et/micro4/all_gather", "et/micro4/all_reduce")
+ROUNDS = 3
+"""How often a run is broken in each way."""
+
+
+@cache
+def real(data: Path, name: str) -> TraceSet:
+    path = data / name
+    if path.is_dir() and not list(path.glob("*.et")):
+        return trace_set(convert_directory(path, None))
+    files = sorted(path.glob("*.et")) or sorted(path.parent.glob(f"{path.name}.*.et"))
+    traces = {int(file.name.split(".")[-2]): read(file) for file in files}
+    return TraceSet(traces)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("profile", ["core", "mlc-chakra"])
+def test_sound_runs(data: Path, name: str, profile: str) -> None:
+    result = validate(real(data, name), profile)
+    assert result.rules <= ({"ET801"} if profile == "mlc-chakra" else set())
+
+
+@pytest.mark.parametrize("name", ["et/ring8", "et/micro4"])
+@pytest.mark.parametrize("profile", ["core", "astra-sim", "mlc-chakra", "replay"])
+def test_sound_files(data: Path, name: str, profile: str) -> None:
+    # The data may lie where nobody may write; that is no fault of the files.
+    assert validate(data / name, profile).rules <= {"ET009"}
+
+
+def test_broken_graph(data: Path) -> None:
+    result = validate(data / "et/broken_graph.0.et.gz")
+    counts = {rule: result[rule].count for rule in ("ET102", "ET103", "ET205", "ET206", "ET212")}
+    assert counts == {"ET102": 1277, "ET103": 383, "ET205": 14, "ET206": 14, "ET212": 14}
+    assert result.rules == {*counts, "ET105", "ET106"}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: f"{m.rule}-{m.change.__name__}")
+def test_the_right_rule_speaks(data: Path, mutation: Mutation) -> None:
+    hit = 0
+    rule = RULES[mutation.rule]
+    for name in RUNS:
+        traces = real(data, name)
+        before = validate(traces).rules
+        for seed in range(ROUNDS):
+            chance = Random(f"{mutation.rule}{name}{seed}")
+            rank = chance.choice(list(traces))
+            try:
+                broken, node = mutated(traces, rank, mutation, chance)
+            except NotHereError:
+                continue
+            result = validate(broken)
+            hit += 1
+            spoke = result.rules - before
+            assert rule.id in spoke, f"{name}, rank {rank}, node {node}"
+            assert spoke <= {rule.id} | rule.kin, f"{name}, rank {rank}, node {node}"
+            if node is not None:
+                places = {(f.rank, f.node) for f in result[rule.id].findings}
+                assert (rank, node) in places
+    assert hit
+
+
+@pytest.mark.parametrize("name", ["et/ring8", "torch213/ddp_2rank"])
+def test_damaged_files(data: Path, tmp_path: Path, name: str) -> None:
+    rank, trace = next(iter(real(data, name).items()))
+    path = tmp_path / f"trace.{rank}.et"
+    write(trace, path)
+    whole = path.read_bytes()
+    chance = Random(name)
+    for _ in range(5):
+        path.write_bytes(whole[: -chance.randrange(1, 40)])
+        assert validate(path).rules - {"ET106", "ET102"} <= {"ET002", "ET501"}
+        assert "ET002" in validate(path).rules
+        path.write_bytes(whole + bytes(chance.randrange(1, 9)))
+        assert "ET008" in validate(path).rules <= {"ET008"} | RULES["ET008"].kin

@@ -1,0 +1,196 @@
+"""From paths to what rules look at: bytes, traces, and the runs that they make up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from chakra_et.converters.et import decode_et, decode_json
+from chakra_et.converters.et.wire import WireError
+from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.source import read_all
+from chakra_et.model import Trace, TraceSet
+from chakra_et.validators.file_facts import FileFacts, file_facts
+from chakra_et.validators.json_inputs import JsonFacts, json_facts
+from chakra_et.validators.view import RunView, TraceView
+
+GROUP_FILE: Final = "comm_groups.json"
+_RANKED: Final = re.compile(r"(?P<prefix>.*?)\.?(?P<rank>\d+)\.(et|json)(\.gz|\.zst)?")
+_ET_NAME: Final = re.compile(r".*\.(et|eg)(\.gz|\.zst)?")
+
+
+@dataclass
+class Inputs:
+    """Everything that was given, as rules want it."""
+
+    files: list[FileFacts] = field(default_factory=list)
+    documents: list[JsonFacts] = field(default_factory=list)
+    runs: list[RunView] = field(default_factory=list)
+    unreadable: list[ChakraError] = field(default_factory=list)
+    """Paths of which no trace could be made, and why."""
+    paths: list[Path] = field(default_factory=list)
+
+
+def from_traces(traces: Trace | TraceSet) -> Inputs:
+    """Inputs from what is in memory."""
+    if isinstance(traces, Trace):
+        traces = TraceSet({traces.rank or 0: traces})
+    views = {rank: TraceView(trace, rank) for rank, trace in traces.items()}
+    return Inputs(runs=[RunView(views)])
+
+
+def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inputs:
+    """Inputs from files and directories; of a directory, every file that is a trace.
+
+    Files of one directory whose names differ by the rank alone are one run. With `skip_others`,
+    files that are no traces are passed over.
+    """
+    inputs = Inputs()
+    runs: dict[tuple[Path, str], list[TraceView]] = {}
+    for path in _files(paths, inputs.unreadable):
+        if skip_others and path.is_file() and not _is_trace(path):
+            continue
+        inputs.paths.append(path)
+        try:
+            view = _read(path, inputs)
+        except ChakraError as error:
+            inputs.unreadable.append(error)
+            continue
+        if view is not None:
+            match = _RANKED.fullmatch(path.name)
+            runs.setdefault((path.parent, match["prefix"] if match else path.name), []).append(view)
+    inputs.runs = [_run(parent, views) for (parent, _), views in runs.items()]
+    return inputs
+
+
+def trace_files(path: str | Path) -> dict[int, Path]:
+    """The ETs of one run by rank: of a directory, or one file.
+
+    Raises ChakraError where there is none, or where two are of one rank.
+    """
+    unreadable: list[ChakraError] = []
+    files = [p for p in _files([path], unreadable) if _is_et(p)]
+    if not files:
+        raise ChakraError("no ET", path=path, remedy="Name an ET or a directory of ETs.")
+    found: dict[int, Path] = {}
+    for place, file in enumerate(sorted(files)):
+        rank = _rank_of(file)
+        number = place if rank is None else rank
+        if number in found:
+            raise ChakraError(
+                f"a second file of rank {number}",
+                path=file,
+                remedy="Put the files of each run into a directory of their own.",
+            )
+        found[number] = file
+    return found
+
+
+def _is_et(path: Path) -> bool:
+    try:
+        return sniff(path) in (FileKind.ET, FileKind.ET_JSON)
+    except FormatError:
+        return _ET_NAME.fullmatch(path.name) is not None
+
+
+def _files(paths: Iterable[str | Path], unreadable: list[ChakraError]) -> list[Path]:
+    found = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _is_trace(p)]
+        if not inside:
+            unreadable.append(
+                ChakraError("no trace in this directory", path=path, remedy="Name another one.")
+            )
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def _is_trace(path: Path) -> bool:
+    if path.name == GROUP_FILE:
+        return False
+    try:
+        sniff(path)
+    except ChakraError:
+        return _ET_NAME.fullmatch(path.name) is not None
+    return True
+
+
+def _read(path: Path, inputs: Inputs) -> TraceView | None:
+    """Read one file into `inputs`; the view of its trace, if it is one."""
+    try:
+        kind = sniff(path)
+    except FormatError:
+        # Whoever calls a file .et means one: say what is wrong with its bytes.
+        if not _ET_NAME.fullmatch(path.name):
+            raise
+        kind = FileKind.ET
+    data = read_all(path)
+    if kind is FileKind.ET:
+        return _read_et(path, data, inputs)
+    inputs.documents.append(json_facts(path, kind, data))
+    if kind is not FileKind.ET_JSON:
+        return None
+    try:
+        return TraceView(decode_json(data), _rank_of(path), str(path))
+    except ValueError as error:
+        raise FormatError(str(error), path=path) from error
+
+
+def _read_et(path: Path, data: bytes, inputs: Inputs) -> TraceView | None:
+    with path.open("rb") as file:
+        start = file.read(4)
+    facts = file_facts(path, start, data)
+    inputs.files.append(facts)
+    problem = facts.no_metadata or (facts.broken and f"byte {facts.broken[0]}: {facts.broken[1]}")
+    if facts.size == 0:
+        problem = "the file is empty"
+    if problem is None:
+        try:
+            trace = decode_et(data[: facts.whole] if facts.cut else data)
+        except WireError as error:
+            facts.broken = (error.at, str(error))
+            problem = f"byte {error.at}: {error}"
+    if problem is not None:
+        inputs.unreadable.append(FormatError(problem, path=path))
+        return None
+    view = TraceView(trace, path=str(path))
+    if view.rank is None:
+        view.rank = _rank_of(path)
+    return view
+
+
+def _rank_of(path: Path) -> int | None:
+    match = _RANKED.fullmatch(path.name)
+    return int(match["rank"]) if match else None
+
+
+def _run(parent: Path, views: list[TraceView]) -> RunView:
+    by_rank: dict[int, TraceView] = {}
+    doubled = []
+    for view in views:
+        rank = view.rank
+        if rank is None:
+            rank = next(r for r in range(len(views)) if r not in by_rank)
+        if rank in by_rank:
+            doubled.append((rank, view.path or ""))
+        by_rank.setdefault(rank, view)
+    return RunView(by_rank, doubled, _group_file(parent), from_files=True)
+
+
+def _group_file(parent: Path) -> tuple[str, Any] | None:
+    path = parent / GROUP_FILE
+    try:
+        return str(path), msgspec.json.decode(path.read_bytes())
+    except msgspec.DecodeError:
+        return str(path), None
+    except OSError:
+        return None

@@ -1,0 +1,103 @@
+"""Findings for people: grouped by rule, counted, with the first examples."""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from chakra_et.errors import ChakraError
+from chakra_et.validators.engine import Outcome, Validation
+from chakra_et.validators.finding import Finding, Severity
+from chakra_et.validators.profiles import PROFILES, profile
+from chakra_et.validators.rule import RULES
+
+_STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def show(result: Validation, examples: int = 3, console: Console | None = None) -> None:
+    """Print a validation."""
+    console = console or Console(highlight=False, soft_wrap=True)
+    for error in result.unreadable:
+        console.print(Text(f"unreadable: {error}", style="red"))
+    for outcome in sorted(result.outcomes, key=lambda o: (-o.severity, o.rule.id)):
+        if outcome.count:
+            _show_outcome(console, outcome, examples)
+    console.print(Text(_summary(result), style="bold"))
+
+
+def render(result: Validation, examples: int = 3) -> str:
+    """The same as text without colours."""
+    buffer = io.StringIO()
+    show(result, examples, Console(file=buffer, highlight=False, soft_wrap=True, width=10_000))
+    return buffer.getvalue()
+
+
+def _show_outcome(console: Console, outcome: Outcome, examples: int) -> None:
+    rule, style = outcome.rule, _STYLES[outcome.severity]
+    head = Text(f"{outcome.severity.label} {rule.id}", style=f"bold {style}")
+    console.print(head.append(f" ({outcome.count}) {rule.title}", style="default"))
+    for finding in outcome.findings[:examples]:
+        console.print(Text(f"    {_line(finding)}"))
+    if outcome.count > examples:
+        console.print(Text(f"    and {outcome.count - examples} more", style="dim"))
+    console.print(Text(f"  cure: {rule.cure}", style="dim"))
+
+
+def _line(finding: Finding) -> str:
+    place = finding.place
+    if finding.node is None and finding.path:
+        place = f"{finding.path}" + (f" ({place})" if place else "")
+    return f"{place}: {finding.evidence}" if place else finding.evidence
+
+
+def _summary(result: Validation) -> str:
+    counted = ", ".join(f"{result.count(s)} {s.label}" for s in reversed(Severity))
+    accepted = sum(o.accepted for o in result.outcomes)
+    text = f"{result.profile.name}: {counted}"
+    if accepted:
+        text += f", {accepted} accepted"
+    return f"{text}; {len(result.paths)} files, {result.traces} traces, {result.nodes} nodes"
+
+
+def show_rule(rule_id: str) -> None:
+    """Print what a rule is about. Raises ChakraError for an id that none has."""
+    rule = RULES.get(rule_id)
+    if rule is None:
+        raise ChakraError(
+            f"no rule is called {rule_id}", remedy="`chakra explain` without a rule lists them."
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(f"{rule.id}: {rule.title}", style="bold"))
+    for label, text in (
+        ("sees", rule.check.__doc__ or ""),
+        ("why", rule.why),
+        ("cure", rule.cure),
+        ("looks at", rule.subject.value),
+        (
+            "in",
+            ", ".join(
+                f"{p.name} ({p.severities[rule.id].label})"
+                for p in PROFILES.values()
+                if rule.id in p
+            )
+            or "no profile",
+        ),
+    ):
+        console.print(Text(f"  {label + ':':<10}{text}"))
+
+
+def show_rules(profile_name: str | None) -> None:
+    """Print the rules, all of them or those of a profile."""
+    console = Console(highlight=False, soft_wrap=True)
+    chosen = None if profile_name is None else profile(profile_name)
+    if chosen is not None:
+        console.print(Text(f"{chosen.name}: {chosen.about} ({chosen.consumer})", style="bold"))
+    for rule_id in sorted(RULES):
+        if chosen is None:
+            console.print(Text(f"{rule_id}  {RULES[rule_id].title}"))
+        elif rule_id in chosen:
+            severity = chosen.severities[rule_id].label
+            console.print(Text(f"{rule_id}  {severity:<8} {RULES[rule_id].title}"))

@@ -1,0 +1,326 @@
+"""Rules about types and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from chakra_et.definitions import ATTRIBUTES, Attribute, CollectiveType, Kind, NodeType
+from chakra_et.model import AttributeColumn
+from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.validators.finding import NOTHING, Finding, Hits
+from chakra_et.validators.rule import trace_rule
+from chakra_et.validators.view import ABSENT, Rows, TraceView
+
+Say = Callable[[AttributeColumn, Attribute], str]
+_MOST_BYTES: Final = 1 << 50
+"""A petabyte: what no communication and no tensor has."""
+_NEVER_NEGATIVE: Final = frozenset({"bytes", "rank", "FLOP", "ns", "us"})
+_KERNELS: Final = ("nccldevkernel", "ncclkernel", "rcclgenerickernel", "ncclsymkdevkernel")
+
+
+@trace_rule(
+    "ET201",
+    "An attribute is of a kind that nobody reads it in.",
+    why="Readers stop ('bad_cast'), or take it for absent.",
+    cure="Write the kind that the registry of attributes gives; `chakra fix` does where it can.",
+    kin="ET504 ET506 ET205 ET206 ET209 ET210 ET211 ET213 ET217 ET401 ET712 ET717 ET801",
+)
+def wrong_kind(view: TraceView) -> Hits:
+    """Well-known attributes of a kind that the registry does not accept."""
+    found = [(c, a) for c, a in _known(view) if c.key.kind not in a.accepts]
+    return _in_columns(
+        view,
+        found,
+        lambda c, a: f"{c.key.name} is of kind {_kind(c)}; {a.kind.name.lower()} is wanted",
+    )
+
+
+@trace_rule(
+    "ET202",
+    "An attribute is not of the kind that a writer must use.",
+    why="The older C++ feeder reads one kind and takes any other for 0 or false, in silence.",
+    cure="`chakra fix` writes the kind that every reader takes.",
+)
+def other_kind(view: TraceView) -> Hits:
+    """Well-known attributes of an accepted kind other than the one to write."""
+    found = [
+        (c, a) for c, a in _known(view) if c.key.kind in a.accepts and c.key.kind is not a.kind
+    ]
+    return _in_columns(
+        view,
+        found,
+        lambda c, a: f"{c.key.name} is of kind {_kind(c)}, not {a.kind.name.lower()}",
+    )
+
+
+@trace_rule(
+    "ET203",
+    "A node has an attribute twice.",
+    why="One reader takes the first, another the last.",
+    cure="Keep one of them; `chakra fix` keeps the first, as our reader does.",
+    kin="ET201 ET202",
+)
+def repeated_attribute(view: TraceView) -> Hits:
+    """Nodes whose attributes have a name more than once."""
+    table = view.nodes.attributes
+    repeated = np.zeros(len(table.layouts), np.bool_)
+    for code, layout in enumerate(table.layouts):
+        names = [table.columns[number].key.name for number in layout]
+        repeated[code] = len(set(names)) < len(names)
+    rows = np.flatnonzero(repeated[table.layout])
+
+    def twice(i: int) -> str:
+        names = [key.name for key, _ in table.at(int(rows[i]))]
+        return ", ".join(sorted({name for name in names if names.count(name) > 1}))
+
+    return view.hits(rows, twice)
+
+
+@trace_rule(
+    "ET204",
+    "A node has no type, or one that is not known.",
+    why="ASTRA-sim skips a node without a type, and stops at one that it does not know.",
+    cure="Give it the type that it has; `chakra fix` drops nodes without one.",
+)
+def no_type(view: TraceView) -> Hits:
+    """INVALID, and numbers beyond those of the schema."""
+    types = view.nodes.type
+    rows = np.flatnonzero((types == NodeType.INVALID) | ~np.isin(types, list(NodeType)))
+    return view.hits(rows, lambda i: f"type {types[rows[i]]}")
+
+
+@trace_rule(
+    "ET205",
+    "A collective does not say which one it is.",
+    why="A reader that fills in 0 makes an all-reduce of it; another stops.",
+    cure="Set comm_type; where no record tells, the host node's name often does.",
+)
+def no_collective_type(view: TraceView) -> Hits:
+    """COMM_COLL nodes without `comm_type`."""
+    return _missing(view, view.collectives, "comm_type")
+
+
+@trace_rule(
+    "ET206",
+    "A collective does not say how many bytes it moves.",
+    why="ASTRA-sim stops, or swallows the error and never finishes.",
+    cure="Set comm_size to the bytes of this rank's input; record with shapes to have it told.",
+)
+def no_collective_size(view: TraceView) -> Hits:
+    """COMM_COLL nodes without `comm_size`; a barrier needs none."""
+    rows = view.collectives
+    barrier = view.integers("comm_type")[rows] == CollectiveType.BARRIER
+    return _missing(view, rows[~barrier], "comm_size")
+
+
+@trace_rule(
+    "ET207",
+    "comm_type is no collective.",
+    why="Readers stop at a number that they do not know.",
+    cure="Use a number of CollectiveCommType, 0 to 9.",
+    kin="ET503",
+)
+def unknown_collective(view: TraceView) -> Hits:
+    """Numbers beyond those of the schema, on collectives."""
+    rows = view.collectives
+    types = view.integers("comm_type")[rows]
+    wrong = (types != ABSENT) & ~np.isin(types, list(CollectiveType))
+    return view.hits(rows[wrong], lambda i: f"comm_type {types[wrong][i]}")
+
+
+@trace_rule(
+    "ET208",
+    "An attribute has a value that its unit forbids.",
+    why="Readers take it for a huge number, or compute nonsense from it.",
+    cure="Look at how the producer makes the value: an overflow of 32 bits is common.",
+    kin="ET209 ET211 ET214 ET504 ET505 ET506 ET508 ET712 ET713",
+)
+def out_of_range(view: TraceView) -> Hits:
+    """Negative sizes, ranks and times, and sizes of more than a petabyte."""
+    found: list[tuple[Rows, str]] = []
+    for column, attribute in _known(view):
+        if column.key.kind not in INTEGER_KINDS:
+            continue
+        wrong = np.zeros(len(column.rows), np.bool_)
+        if attribute.unit in _NEVER_NEGATIVE and column.values.dtype != np.uint64:
+            wrong |= column.values < 0
+        if attribute.unit == "bytes":
+            wrong |= column.values > _MOST_BYTES
+        if wrong.any():
+            found.append((column.rows[wrong], column.key.name))
+    if not found:
+        return NOTHING
+    rows = np.concatenate([rows for rows, _ in found])
+    names = np.repeat(np.array([name for _, name in found]), [len(rows) for rows, _ in found])
+    return view.hits(
+        rows, lambda i: f"{names[i]} is {view.nodes.attributes.get(int(rows[i]), str(names[i]))}"
+    )
+
+
+@trace_rule(
+    "ET209",
+    "A send does not say to whom, or a receive from whom.",
+    why="ASTRA-sim stops, or swallows the error and never finishes.",
+    cure="Set comm_dst on sends and comm_src on receives, as global ranks.",
+    kin="ET505",
+)
+def no_peer(view: TraceView) -> Hits:
+    """Point-to-point nodes without their peer."""
+    sends, receives = view.of_type(NodeType.COMM_SEND), view.of_type(NodeType.COMM_RECV)
+    no_dst = sends[~view.present("comm_dst")[sends]]
+    no_src = receives[~view.present("comm_src")[receives]]
+    rows = np.concatenate([no_dst, no_src])
+    return view.hits(rows, lambda i: "no comm_dst" if i < len(no_dst) else "no comm_src")
+
+
+@trace_rule(
+    "ET210",
+    "A send or receive has no tag.",
+    why="ASTRA-sim needs one on both sides to match them.",
+    cure="Set comm_tag; `chakra fix` counts the messages between two ranks.",
+)
+def no_tag(view: TraceView) -> Hits:
+    """Point-to-point nodes without `comm_tag`."""
+    return _missing(view, view.of_type(NodeType.COMM_SEND, NodeType.COMM_RECV), "comm_tag")
+
+
+@trace_rule(
+    "ET211",
+    "A send or receive moves no bytes.",
+    why="ASTRA-sim stops at a message of 0 bytes.",
+    cure="Set comm_size to the bytes of the message.",
+)
+def no_message(view: TraceView) -> Hits:
+    """Point-to-point nodes without `comm_size`, or with one of 0."""
+    rows = view.of_type(NodeType.COMM_SEND, NodeType.COMM_RECV)
+    size = view.integers("comm_size")[rows]
+    wrong = (size == ABSENT) | (size == 0)
+    return view.hits(
+        rows[wrong], lambda i: "no comm_size" if size[wrong][i] == ABSENT else "comm_size 0"
+    )
+
+
+@trace_rule(
+    "ET212",
+    "A communication is marked as host work.",
+    why="ASTRA-sim refuses it ('Comm node should not be on CPU'), or swallows that and hangs.",
+    cure="Set is_cpu_op to false: `chakra fix` does.",
+)
+def communication_on_host(view: TraceView) -> Hits:
+    """Communication nodes with `is_cpu_op` true."""
+    rows = view.communication
+    return view.hits(rows[view.on_host[rows]], "is_cpu_op is true")
+
+
+@trace_rule(
+    "ET213",
+    "Nodes do not say whether they run on the host.",
+    why="Some readers take them for device work, others for host work.",
+    cure="Set is_cpu_op on every node.",
+)
+def no_side(view: TraceView) -> Hits:
+    """COMP nodes without `is_cpu_op`, told once, where other nodes of the trace have it."""
+    rows = view.of_type(NodeType.COMP)
+    without = rows[~view.present("is_cpu_op")[rows]]
+    if len(without) == 0 or len(without) == len(rows):
+        return NOTHING
+    return Hits.of(
+        [view.at(int(without[0]), f"{len(without)} of {len(rows)} COMP nodes have no is_cpu_op")]
+    )
+
+
+@trace_rule(
+    "ET214",
+    "The other rank of a message, as the node tells it, is this one.",
+    why="ASTRA-sim wants a send to come from its own rank and a receive to go to it.",
+    cure="Use global ranks: those within a group are often taken for them.",
+    kin="ET505 ET508",
+)
+def foreign_side(view: TraceView) -> Hits:
+    """Sends with another `comm_src` than their rank, receives with another `comm_dst`."""
+    if view.rank is None:
+        return NOTHING
+    rows, said = [], []
+    for node_type, name in ((NodeType.COMM_SEND, "comm_src"), (NodeType.COMM_RECV, "comm_dst")):
+        own = view.of_type(node_type)
+        value = view.integers(name)[own]
+        wrong = (value != ABSENT) & (value != view.rank)
+        rows.append(own[wrong])
+        said += [f"{name} is {v}, but this is rank {view.rank}" for v in value[wrong].tolist()]
+    return view.hits(np.concatenate(rows), said.__getitem__)
+
+
+@trace_rule(
+    "ET215",
+    "A kernel of a communication library is no communication.",
+    why="The simulator replays its time instead of the network: every topology gives one result.",
+    cure="Convert again with the profile that names the collective.",
+)
+def hidden_communication(view: TraceView) -> Hits:
+    """COMP nodes on a device that are called like NCCL's or RCCL's kernels."""
+    named = np.array(
+        [any(k in name.lower() for k in _KERNELS) for name in view.nodes.names] or [False]
+    )
+    code = view.nodes.name_code
+    rows = np.flatnonzero((view.nodes.type == NodeType.COMP) & named[code] & ~view.on_host)
+    return view.hits(rows, "the name is that of a communication kernel; the type is COMP_NODE")
+
+
+@trace_rule(
+    "ET216",
+    "edge_kinds or an exact time contradicts the fields of its node.",
+    why="A tool changed edges or times and left the attributes that tell of them.",
+    cure="Drop the attribute, or write what it should say; `chakra fix` drops it.",
+)
+def stale_attribute(view: TraceView) -> Hits:
+    """What the reader could not use, and so kept as it is."""
+    names = ("edge_kinds", "start_time_ns", "duration_ns")
+    columns = [c for name in names for c in view.nodes.attributes.named(name) if len(c.rows)]
+    if not columns:
+        return NOTHING
+    rows = np.concatenate([column.rows for column in columns])
+    said = np.repeat([c.key.name for c in columns], [len(c.rows) for c in columns])
+    return view.hits(rows, lambda i: f"{said[i]} does not fit the node")
+
+
+@trace_rule(
+    "ET217",
+    "A node that moves memory does not say how much.",
+    why="ASTRA-sim cannot compute its time.",
+    cure="Set tensor_size.",
+)
+def no_tensor_size(view: TraceView) -> Hits:
+    """MEM_LOAD and MEM_STORE nodes without `tensor_size`."""
+    return _missing(view, view.of_type(NodeType.MEM_LOAD, NodeType.MEM_STORE), "tensor_size")
+
+
+def _known(view: TraceView) -> Iterator[tuple[AttributeColumn, Attribute]]:
+    """The columns of well-known attributes."""
+    for column in view.nodes.attributes.columns:
+        attribute = ATTRIBUTES.get(column.key.name)
+        if attribute is not None and len(column.rows):
+            yield column, attribute
+
+
+def _kind(column: AttributeColumn) -> str:
+    kind = column.key.kind
+    return "no value" if kind is None else Kind(kind).name.lower()
+
+
+def _in_columns(view: TraceView, found: list[tuple[AttributeColumn, Attribute]], say: Say) -> Hits:
+    """One hit for each column: at its first node, with the number of nodes."""
+
+    def finding(i: int) -> Finding:
+        column, attribute = found[i]
+        where = f" (on {len(column.rows)} nodes)" if len(column.rows) > 1 else ""
+        return view.at(int(column.rows[0]), say(column, attribute) + where)
+
+    return Hits(len(found), finding)
+
+
+def _missing(view: TraceView, rows: Rows, name: str) -> Hits:
+    """Those of `rows` that lack an attribute."""
+    return view.hits(rows[~view.present(name)[rows]], f"no {name}")

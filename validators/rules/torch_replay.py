@@ -1,0 +1,66 @@
+"""Rules about executing the operators of a trace again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from chakra_et.validators.finding import Hits
+from chakra_et.validators.rule import trace_rule
+from chakra_et.validators.view import Mask, TraceView
+
+_OPERATORS: Final = ("aten::", "c10d::", "torchvision::", "fbgemm::")
+
+
+@trace_rule(
+    "ET901",
+    "An operator has no schema.",
+    why="Which overload to call is not known.",
+    cure="Record with ExecutionTraceObserver of torch 2.0 or newer.",
+)
+def no_schema(view: TraceView) -> Hits:
+    """Nodes called like operators, without `op_schema`."""
+    named = np.array([name.startswith(_OPERATORS) for name in view.nodes.names] or [False])
+    rows = np.flatnonzero(named[view.nodes.name_code] & ~view.present("op_schema") & view.on_host)
+    return view.hits(rows, "no op_schema")
+
+
+@trace_rule(
+    "ET902",
+    "An operator's inputs are not told.",
+    why="There is nothing to call it with.",
+    cure="Record with ExecutionTraceObserver; a profile alone has no values.",
+    kin="ET903",
+)
+def no_inputs(view: TraceView) -> Hits:
+    """Operators with parameters in their schema, and no input values."""
+    rows = np.flatnonzero(_with_parameters(view) & ~_has(view, 0))
+    return view.hits(rows, "no input values")
+
+
+@trace_rule(
+    "ET903",
+    "An operator's inputs have no shapes or no types.",
+    why="Tensors to call it with cannot be made.",
+    cure="Record with ExecutionTraceObserver, or with record_shapes=True.",
+    kin="ET601 ET902",
+)
+def no_shapes_or_types(view: TraceView) -> Hits:
+    """Operators with input values, but without their shapes or types."""
+    rows = np.flatnonzero(_with_parameters(view) & _has(view, 0) & ~(_has(view, 1) & _has(view, 2)))
+    return view.hits(rows, "no shapes or no types of inputs")
+
+
+def _with_parameters(view: TraceView) -> Mask:
+    """Nodes whose schema has parameters."""
+    schemas = view.texts("op_schema")
+    return np.fromiter(
+        ("(" in s and "()" not in s.split("->")[0] for s in schemas), np.bool_, len(schemas)
+    )
+
+
+def _has(view: TraceView, part: int) -> Mask:
+    """Nodes whose inputs have a text in place `part`: values, shapes, types."""
+    said = np.array([bool(io[part].strip()) for io in view.nodes.texts] + [False])
+    return said[view.nodes.input_code]

@@ -1,0 +1,84 @@
+"""The collectives of each process group, rank by rank, in the order in which they are issued."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.definitions import CollectiveType
+from chakra_et.validators.view import ABSENT, Rows, RunView, TraceView
+
+WORLD: Final = ("", "0")
+"""Names under which a node means the group of all ranks."""
+EQUAL_SIZES: Final = (
+    CollectiveType.ALL_REDUCE,
+    CollectiveType.REDUCE,
+    CollectiveType.BROADCAST,
+    CollectiveType.REDUCE_SCATTER,
+    CollectiveType.REDUCE_SCATTER_BLOCK,
+)
+"""Collectives to which every rank brings as many bytes; to others it may bring its own number."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One rank's collectives of a group in order: rows, types and sizes."""
+
+    view: TraceView
+    rank: int
+    rows: Rows
+    types: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+
+    def strict_sizes(self) -> npt.NDArray[np.int64]:
+        """Sizes where all ranks need the same; 0 elsewhere, -1 where the size is not told."""
+        told = np.where(self.types < 0, -1, self.sizes)
+        return np.where(np.isin(self.types, (*EQUAL_SIZES, -1)), told, 0)
+
+
+def issue_order(view: TraceView, rows: Rows) -> Rows:
+    """Rows in the order in which their nodes start, or by id where starts are not known."""
+    keys = view.nodes.id[rows]
+    if view.timed[rows].all() and len(rows):
+        return rows[np.lexsort((keys, view.nodes.start_ns[rows]))]
+    return rows[np.argsort(keys, kind="stable")]
+
+
+def group_key(view: TraceView, name: str) -> tuple[str, tuple[int, ...]]:
+    """What a group is known by over all ranks: its name and, where they are told, its members."""
+    group = view.group_of.get(name)
+    ranks = tuple(sorted(group.ranks)) if group is not None else ()
+    world = view.trace.world_size
+    whole = tuple(range(world)) if world is not None else ()
+    if name in WORLD and ranks in ((), whole):
+        return "", ()
+    return name, ranks
+
+
+def sequences(run: RunView) -> dict[tuple[str, tuple[int, ...]], list[Sequence]]:
+    """Sequences by group, of the ranks that take part in it."""
+    found: dict[tuple[str, tuple[int, ...]], list[Sequence]] = {}
+    for rank, view in run.views.items():
+        rows = view.collectives
+        names = view.texts("pg_name")[rows].astype(str)
+        types, sizes = view.integers("comm_type"), view.integers("comm_size")
+        by_key: dict[tuple[str, tuple[int, ...]], list[Rows]] = {}
+        for name in np.unique(names).tolist():
+            by_key.setdefault(group_key(view, name), []).append(rows[names == name])
+        for key, parts in by_key.items():
+            ordered = issue_order(view, np.concatenate(parts))
+            size = np.where(sizes[ordered] == ABSENT, -1, sizes[ordered])
+            kind = np.where(types[ordered] == ABSENT, -1, types[ordered])
+            found.setdefault(key, []).append(Sequence(view, rank, ordered, kind, size))
+    return found
+
+
+def group_label(key: tuple[str, tuple[int, ...]]) -> str:
+    """A group for people."""
+    name, ranks = key
+    if not name:
+        return "the group of all ranks"
+    return f"group {name!r} of ranks {list(ranks)}" if ranks else f"group {name!r}"
