@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
-EXAMPLES = ROOT / "examples"
+from places import DATA
 
 for name, examples in (("ci", 30), ("thorough", 1000)):
     settings.register_profile(

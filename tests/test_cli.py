@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from conftest import EXAMPLES
+from places import EXAMPLES
 from test_errors import DEVICE, HOST, chakra
 from test_link import assert_sums_add_up
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLES
+from places import EXAMPLES
 
 import chakra_et
 from chakra_et import ChakraError

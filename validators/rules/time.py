@@ -94,10 +94,14 @@ def stream_overlap(view: TraceView) -> Hits:
     kin="ET302",
 )
 def thread_overlap(view: TraceView) -> Hits:
-    """Host nodes that start before the one before them on the thread ended."""
+    """Host nodes that start before the one before them on the thread ended.
+
+    A node may have begun in the gap before it: the end of a call during which its kernel began
+    counts as time of what follows.
+    """
     thread = view.integers("thread")
     rows = np.flatnonzero((thread != ABSENT) & view.timed & view.on_host)
-    return _overlaps(view, rows, [thread[rows]])
+    return _overlaps(view, rows, [thread[rows]], fill_gaps=True)
 
 
 @trace_rule(
@@ -180,14 +184,20 @@ def _by_how_much(view: TraceView, edge: int) -> str:
     return f"{early} ns before node {view.nodes.id[source]}, for which it waits ({kind})"
 
 
-def _overlaps(view: TraceView, rows: Rows, lanes: list[Rows]) -> Hits:
-    """Neighbours in a lane of which the later one starts too early."""
+def _overlaps(view: TraceView, rows: Rows, lanes: list[Rows], *, fill_gaps: bool = False) -> Hits:
+    """Neighbours in a lane of which the later one starts too early.
+
+    With `fill_gaps`, a node is taken to begin as soon as the one before it has ended.
+    """
     start = view.nodes.start_ns[rows]
     order = np.lexsort((rows, start, *lanes))
     same = np.ones(max(len(rows) - 1, 0), np.bool_)
     for lane in lanes:
         same &= lane[order][1:] == lane[order][:-1]
     end = (start + view.nodes.duration_ns[rows])[order]
+    if fill_gaps:
+        gap = np.where(same, np.maximum(start[order][1:] - end[:-1], 0), 0)
+        end[1:] -= gap
     late = np.flatnonzero(same & (start[order][1:] < end[:-1]))
     later, earlier = rows[order[late + 1]], rows[order[late]]
     return view.hits(
