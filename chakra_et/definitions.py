@@ -699,6 +699,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "own_start_ns": Attribute(
+        name="own_start_ns",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="ns",
+        meaning=(
+            "When the own time of a host node starts, where that is not its recorded start: "
+            "earlier after a launch whose kernel began while the call still ran, later after a "
+            "wait. The duration counts from here."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
     "lag_ns": Attribute(
         name="lag_ns",
         scope="node",
@@ -1351,6 +1366,15 @@ class NodeAttributes(ABC):
     def exclusive_ns(self) -> int | None:
         """inclusive_ns without the operators and runtime calls nested in it. Unit: ns."""
         return self._integer("exclusive_ns")
+
+    @property
+    def own_start_ns(self) -> int | None:
+        """When the own time of a host node starts, where that is not its recorded start: earlier
+        after a launch whose kernel began while the call still ran, later after a wait.
+
+        The duration counts from here. Unit: ns.
+        """
+        return self._integer("own_start_ns")
 
     @property
     def lag_ns(self) -> int | None:

@@ -44,9 +44,9 @@ def assemble(
 ) -> Trace:
     """The trace of all activities in the given order; ids count from 1 in that order."""
     view = _View(table, host, device, order)
-    start_ns = table.start_ns[order]
-    duration_ns = np.where(start_ns == UNTIMED, 0, (own.end_ns - own.begin_ns)[order])
+    start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
+    duration_ns = np.where(timed, own.end_ns[order] - own_start_ns, 0)
     nodes = Nodes(
         id=np.arange(1, len(order) + 1, dtype=np.uint64),
         type=_types(view, communication),
@@ -61,6 +61,8 @@ def assemble(
         exact_start=timed,
         exact_duration=timed,
     )
+    moved = np.flatnonzero(timed & (own_start_ns != start_ns))
+    nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
     lag = own.lag_ns[order]
     lagging = np.flatnonzero(lag)
     nodes.attributes.add("lag_ns", Kind.INT64, lag[lagging], lagging)

@@ -83,7 +83,7 @@ def stream_overlap(view: TraceView) -> Hits:
     """Device nodes that start before the one before them on the stream ended."""
     stream, device = view.integers("stream"), view.integers("device")
     rows = np.flatnonzero((stream != ABSENT) & view.timed & ~view.on_host)
-    return _overlaps(view, rows, [device[rows], stream[rows]])
+    return _overlaps(view, rows, [device[rows], stream[rows]], view.nodes.start_ns[rows])
 
 
 @trace_rule(
@@ -94,14 +94,12 @@ def stream_overlap(view: TraceView) -> Hits:
     kin="ET302",
 )
 def thread_overlap(view: TraceView) -> Hits:
-    """Host nodes that start before the one before them on the thread ended.
-
-    A node may have begun in the gap before it: the end of a call during which its kernel began
-    counts as time of what follows.
-    """
+    """Host nodes whose own time starts before that of the one before them on the thread ended."""
     thread = view.integers("thread")
     rows = np.flatnonzero((thread != ABSENT) & view.timed & view.on_host)
-    return _overlaps(view, rows, [thread[rows]], fill_gaps=True)
+    own = view.integers("own_start_ns")[rows]
+    start = np.where(own == ABSENT, view.nodes.start_ns[rows], own)
+    return _overlaps(view, rows, [thread[rows]], start)
 
 
 @trace_rule(
@@ -184,26 +182,19 @@ def _by_how_much(view: TraceView, edge: int) -> str:
     return f"{early} ns before node {view.nodes.id[source]}, for which it waits ({kind})"
 
 
-def _overlaps(view: TraceView, rows: Rows, lanes: list[Rows], *, fill_gaps: bool = False) -> Hits:
-    """Neighbours in a lane of which the later one starts too early.
-
-    With `fill_gaps`, a node is taken to begin as soon as the one before it has ended.
-    """
-    start = view.nodes.start_ns[rows]
+def _overlaps(view: TraceView, rows: Rows, lanes: list[Rows], start: Rows) -> Hits:
+    """Neighbours in a lane of which the later one starts too early."""
     order = np.lexsort((rows, start, *lanes))
     same = np.ones(max(len(rows) - 1, 0), np.bool_)
     for lane in lanes:
         same &= lane[order][1:] == lane[order][:-1]
     end = (start + view.nodes.duration_ns[rows])[order]
-    if fill_gaps:
-        gap = np.where(same, np.maximum(start[order][1:] - end[:-1], 0), 0)
-        end[1:] -= gap
     late = np.flatnonzero(same & (start[order][1:] < end[:-1]))
     later, earlier = rows[order[late + 1]], rows[order[late]]
     return view.hits(
         later,
         lambda i: (
-            f"{end[late[i]] - view.nodes.start_ns[later[i]]} ns before the end of "
+            f"{end[late[i]] - start[order[late[i] + 1]]} ns before the end of "
             f"node {view.nodes.id[earlier[i]]}"
         ),
     )
