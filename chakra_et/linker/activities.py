@@ -115,8 +115,10 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
     for own, told in ((place, device.device[rows]), (line, device.stream[rows])):
         use = work & (told != NO_ID)
         own[use] = told[use]
-    _, lane = np.unique(np.stack((work, place, line)), axis=1, return_inverse=True)
-    table.lane[timed] = lane.ravel()
+    lines, line_code = np.unique(line, return_inverse=True)
+    places, place_code = np.unique(place, return_inverse=True)
+    key = (work * len(places) + place_code) * len(lines) + line_code
+    _, table.lane[timed] = np.unique(key, return_inverse=True)
 
 
 def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:

@@ -128,7 +128,18 @@ class AttributeColumn:
         self, places: npt.NDArray[np.int64], key: AttributeKey | None = None
     ) -> AttributeColumn:
         """The column of the rows and values at `places`, under another key if one is given."""
-        return AttributeColumn(key or self.key, self.rows[places], self._values_at(places))
+        return self._sound(key or self.key, self.rows[places], self._values_at(places))
+
+    def between(self, low: int, high: int) -> AttributeColumn:
+        """The column of the values at places `low` to `high`, of which the latter is left out."""
+        return self._sound(self.key, self.rows[low:high], self.values[low:high])
+
+    @classmethod
+    def _sound(cls, key: AttributeKey, rows: npt.NDArray[np.int64], values: Any) -> AttributeColumn:
+        """A column of values that have been checked already."""
+        column = cls.__new__(cls)
+        column.key, column.rows, column.values = key, rows, values
+        return column
 
     def merged(self, other: AttributeColumn) -> AttributeColumn:
         """The column of the rows and values of both, which have no row in common."""
@@ -255,9 +266,11 @@ class AttributeTable:
             keys = [self.columns[number].key for number in layout]
             repeated[code] = sum(replace(key, occurrence=0) == column.key for key in keys)
         occurrences = repeated[self.layout[rows]]
-        for occurrence in np.unique(occurrences).tolist():
+        for occurrence in np.flatnonzero(np.bincount(occurrences)).tolist():
             chosen = np.flatnonzero(occurrences == occurrence)
-            part = column.part(chosen, replace(column.key, occurrence=occurrence))
+            key = replace(column.key, occurrence=occurrence)
+            whole = len(chosen) == len(rows) and not occurrence
+            part = column if whole else column.part(chosen, key)
             number = self._join(part)
             self._relayout(part.rows, partial(_and, number))
 
@@ -290,15 +303,14 @@ class AttributeTable:
         """Give the nodes of `rows` the layouts that `change` makes from theirs."""
         known = {layout: i for i, layout in enumerate(self.layouts)}
         before = self.layout[rows]
-        codes, places = np.unique(before, return_inverse=True)
-        after = []
-        for code in codes.tolist():
+        after = np.arange(len(self.layouts), dtype=np.int32)
+        for code in np.flatnonzero(np.bincount(before)).tolist():
             layout = change(self.layouts[code])
             if layout not in known:
                 known[layout] = len(self.layouts)
                 self.layouts.append(layout)
-            after.append(known[layout])
-        self.layout[rows] = np.array(after, np.int32)[places]
+            after[code] = known[layout]
+        self.layout[rows] = after[before]
 
     def named(self, name: str) -> list[AttributeColumn]:
         """The columns called `name`: one for each kind in which nodes carry it."""

@@ -237,4 +237,4 @@ def _told(columns: Sequence[AttributeColumn], rows: Rows) -> list[list[bytes]]:
 def _between(column: AttributeColumn, rows: Rows) -> AttributeColumn:
     """The part of a column that lies in `rows`, which have no gap."""
     low, high = np.searchsorted(column.rows, (rows[0], rows[-1] + 1))
-    return AttributeColumn(column.key, column.rows[low:high], column.values[low:high])
+    return column.between(int(low), int(high))
