@@ -230,6 +230,16 @@ CASES: dict[str, Case] = {
         lambda: two([send(1, 1, size=8)], [recv(1, 0)]), lambda: two([send(1, 1)], [recv(1, 0)])
     ),
     "ET508": Case(lambda: two([send(1, 5)], [node(1)]), lambda: two([send(1, 1)], [recv(1, 0)])),
+    "ET510": Case(
+        lambda: two(
+            [recv(1, 1), send(2, 1, deps=(1,))],
+            [recv(1, 0), send(2, 0, deps=(1,))],
+        ),
+        lambda: two(
+            [recv(1, 1), send(2, 1, deps=(1,))],
+            [send(1, 0), recv(2, 0, deps=(1,))],
+        ),
+    ),
     "ET601": Case(
         lambda: trace(host(1, op_schema=SCHEMA, inputs=(b"[1]", b"[]", b""))),
         lambda: trace(host(1, op_schema=SCHEMA, inputs=INPUTS)),
