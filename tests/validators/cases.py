@@ -87,6 +87,10 @@ CASES: dict[str, Case] = {
         lambda: trace(*(node(i) for i in range(5001))),
         lambda: trace(*(node(i) for i in range(5000))),
     ),
+    "ET111": Case(
+        lambda: run(*(trace(*(node(i) for i in range(4096)), rank=r) for r in range(4))),
+        lambda: run(*(trace(*(node(i) for i in range(4095)), rank=r) for r in range(4))),
+    ),
     "ET201": Case(
         lambda: trace(coll(1, pg_name=(Kind.INT64, 3))), lambda: trace(coll(1, pg_name="3"))
     ),
@@ -323,6 +327,16 @@ CASES: dict[str, Case] = {
     "ET718": Case(
         lambda: two([coll(1, 6, size=8)], [coll(1, 6, size=16)]),
         lambda: two([coll(1, 6, size=8)], [coll(1, 6, size=8)]),
+    ),
+    "ET719": Case(
+        lambda: two(
+            [coll(1, pg_name="5"), coll(2, pg_name="6")],
+            [coll(1, pg_name="6"), coll(2, pg_name="5")],
+        ),
+        lambda: two(
+            [coll(1, pg_name="5"), coll(2, pg_name="6")],
+            [coll(1, pg_name="5"), coll(2, pg_name="6")],
+        ),
     ),
     "ET720": Case(
         lambda: trace(send(1, 1, tag=500_000_000), recv(2, 1, tag=-1)),
