@@ -195,11 +195,11 @@ def issue_order(trace: Trace) -> Rows:
     place[order] = np.arange(len(order))
     if bool((place[source[known]] < place[target[known]]).all()):
         return order
-    return _by_edges(len(order), source[known], target[known], place)
+    return first_free(len(order), source[known], target[known], place)
 
 
-def _by_edges(count: int, source: Rows, target: Rows, place: Rows) -> Rows:
-    """Take, again and again, of the nodes that wait for nothing the one that is wanted first."""
+def first_free(count: int, source: Rows, target: Rows, place: Rows) -> Rows:
+    """Rows in an order that edges allow: of those that are free, the one of least `place` first."""
     by_source = np.argsort(source, kind="stable")
     follower = target[by_source].tolist()
     starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=count))]).tolist()
