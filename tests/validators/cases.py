@@ -91,6 +91,10 @@ CASES: dict[str, Case] = {
         lambda: run(*(trace(*(node(i) for i in range(4096)), rank=r) for r in range(4))),
         lambda: run(*(trace(*(node(i) for i in range(4095)), rank=r) for r in range(4))),
     ),
+    "ET112": Case(
+        lambda: trace(node(1), node(2, deps=(1,), ctrl=(1,))),
+        lambda: trace(node(1), node(2), node(3, deps=(1,), ctrl=(2,))),
+    ),
     "ET201": Case(
         lambda: trace(coll(1, pg_name=(Kind.INT64, 3))), lambda: trace(coll(1, pg_name="3"))
     ),
@@ -139,6 +143,13 @@ CASES: dict[str, Case] = {
     "ET217": Case(
         lambda: trace(node(1, NodeType.MEM_LOAD)),
         lambda: trace(node(1, NodeType.MEM_LOAD, tensor_size=4)),
+    ),
+    "ET218": Case(
+        lambda: trace(
+            node(1, 5, name="COMP_NODE_a", comm_dst=1, comm_tag=0, comm_size=4),
+            node(2, 8, name="COMM_COLL_NODE_b"),
+        ),
+        lambda: trace(node(1, name="COMP_NODE_a"), coll(2, name="COMM_COLL_NODE_b")),
     ),
     "ET301": Case(
         lambda: trace(node(1, start=-5), node(2, start=0, took=-1)),

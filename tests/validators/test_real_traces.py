@@ -37,7 +37,7 @@ def real(data: Path, name: str) -> TraceSet:
 @pytest.mark.parametrize("profile", ["core", "mlc-chakra"])
 def test_sound_runs(data: Path, name: str, profile: str) -> None:
     result = validate(real(data, name), profile)
-    assert result.rules <= ({"ET801"} if profile == "mlc-chakra" else set())
+    assert result.rules <= ({"ET112", "ET801"} if profile == "mlc-chakra" else set())
 
 
 @pytest.mark.parametrize("name", ["et/ring8", "et/micro4"])
@@ -94,6 +94,14 @@ def test_a_ring_in_which_everybody_receives_first(data: Path) -> None:
     result = validate(TraceSet(traces))
     assert result.rules == {"ET510"}
     assert "rank 7" in result["ET510"].findings[0].evidence
+
+
+def test_types_shifted_as_a_fork_shifts_them(data: Path) -> None:
+    traces = {rank: copied(trace) for rank, trace in real(data, "et/ring8").items()}
+    for trace in traces.values():
+        trace.nodes.type += 1
+    result = validate(TraceSet(traces))
+    assert result["ET218"].count == len(traces)
 
 
 @pytest.mark.parametrize("name", ["et/ring8", "torch213/ddp_2rank"])

@@ -197,6 +197,25 @@ def wide_run(run: RunView) -> Hits:
     return Hits.of([Finding(f"{free} nodes of {len(run.views)} ranks wait for nothing")])
 
 
+@trace_rule(
+    "ET112",
+    "A node names another in both lists.",
+    why="The same wait counts twice where a reader counts; most take it once.",
+    cure="Keep the one in data_deps.",
+)
+def both_lists(view: TraceView) -> Hits:
+    """Waits that stand in ctrl_deps and in data_deps, told once."""
+    call = view.edges.kind == EdgeKind.CALL
+    order = np.lexsort((call, view.edges.source, view.target))
+    target, source, kind = view.target[order], view.edges.source[order], call[order]
+    both = (target[1:] == target[:-1]) & (source[1:] == source[:-1]) & (kind[1:] != kind[:-1])
+    if not both.any():
+        return NOTHING
+    first = int(np.argmax(both))
+    text = f"node {source[first]}; {np.count_nonzero(both)} such waits"
+    return Hits.of([view.at(int(target[first]), text)])
+
+
 def _kind(view: TraceView, edge: int) -> str:
     return EdgeKind(int(view.edges.kind[edge])).label
 
