@@ -877,6 +877,20 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=(),
         since="chakra-et 0.1.0",
     ),
+    "cured": Attribute(
+        name="cured",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "What `chakra fix` made of the node so that a consumer can run it, such as `BARRIER as "
+            "ALL_REDUCE`; several are separated by semicolons."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
 }
 
 TRACE_ATTRIBUTES: Final[dict[str, Attribute]] = {
@@ -1456,3 +1470,10 @@ class NodeAttributes(ABC):
         positional inputs, kernel name or annotation; several are separated by commas.
         """
         return self._text("comm_facts")
+
+    @property
+    def cured(self) -> str | None:
+        """What `chakra fix` made of the node so that a consumer can run it, such as `BARRIER as
+        ALL_REDUCE`; several are separated by semicolons.
+        """
+        return self._text("cured")

@@ -38,6 +38,14 @@ class Finding:
     path: str | None = None
     """The file."""
 
+    def __post_init__(self) -> None:
+        # Bytes of a file that are no text are kept in names and values; no output takes them.
+        for part in ("evidence", "name", "path"):
+            said = getattr(self, part)
+            if said and not said.isascii():
+                told = said.encode("utf-8", "backslashreplace").decode()
+                object.__setattr__(self, part, told)
+
     @property
     def place(self) -> str:
         """Rank and node, for people."""

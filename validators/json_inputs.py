@@ -112,7 +112,12 @@ def _shape(value: Any) -> Any:
 
 
 def _inner(item: Any) -> Any:
-    return tuple(item) if type(item) is dict else type(item)
+    """The shape of an item of a list in a record: of a named one, such as an attribute, by name."""
+    if type(item) is dict:
+        name = item.get("name")
+        named = name if type(name) is str else None
+        return named, tuple(item), tuple(map(type, item.values()))
+    return type(item)
 
 
 def _validator(kind: FileKind) -> Any:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.definitions import NodeType
 from chakra_et.validators.sequences import issue_order
-from chakra_et.validators.view import ABSENT, Mask, RunView, TraceView
+from chakra_et.validators.view import ABSENT, Mask, Rows, RunView, TraceView
 
 
 class Message(NamedTuple):
@@ -110,3 +110,20 @@ def _contained(mine: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Ma
     _, codes = np.unique(both, axis=0, return_inverse=True)
     codes = codes.reshape(-1)
     return np.isin(codes[: len(mine)], codes[len(mine) :])
+
+
+def matched_messages(run: RunView) -> dict[tuple[int, int], tuple[Rows, Rows]]:
+    """Rows of sends and of their receives by rank of either, where all but the size fits."""
+    sends, receives = _side(run, send=True), _side(run, send=False)
+    keys = [_numbered(side[:, 2:5]) for side in (sends, receives)]
+    _, codes = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
+    codes = codes.reshape(-1)
+    _, mine, theirs = np.intersect1d(
+        codes[: len(sends)], codes[len(sends) :], assume_unique=True, return_indices=True
+    )
+    found: dict[tuple[int, int], tuple[Rows, Rows]] = {}
+    pairs = np.stack([sends[mine, 0], receives[theirs, 0]], axis=1)
+    for pair in np.unique(pairs, axis=0).tolist():
+        of_pair = (pairs == pair).all(1)
+        found[pair[0], pair[1]] = sends[mine[of_pair], 1], receives[theirs[of_pair], 1]
+    return found

@@ -121,9 +121,8 @@ class TraceView:
         return {group.name: group for group in self.groups}
 
     def name(self, row: int) -> str:
-        """The name of a node, for people: bytes that are no text are told as such."""
-        name = self.nodes.names[int(self.nodes.name_code[row])]
-        return name.encode("utf-8", "backslashreplace").decode()
+        """The name of a node."""
+        return self.nodes.names[int(self.nodes.name_code[row])]
 
     def at(self, row: int, evidence: str) -> Finding:
         """A finding at a node."""

@@ -21,6 +21,7 @@ from chakra_et.passes.clean import (
 )
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
+from chakra_et.passes.order import order_collectives
 from chakra_et.passes.pipelines import Cured, cure, write_for_astra_sim
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "normalise_attributes",
     "number_groups",
     "number_messages",
+    "order_collectives",
     "renumber",
     "run_passes",
     "set_version",

@@ -8,11 +8,12 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, Kind, NodeType
-from chakra_et.model import UNKNOWN_NS, AttributeTable, Edges, Trace
+from chakra_et.model import UNKNOWN_NS, AttributeColumn, AttributeTable, Edges, Trace
 from chakra_et.model.attributes import INTEGER_KINDS, INTEGER_RANGES
 from chakra_et.passes.base import Change, trace_pass
 from chakra_et.passes.edit import Rows, copied, drop_attribute, edges_of, rebuilt, set_attribute
 from chakra_et.validators.cycles import cycles
+from chakra_et.validators.view import TraceView
 
 _COMMUNICATION: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 _STALE: Final = ("edge_kinds", "start_time_ns", "duration_ns")
@@ -51,7 +52,7 @@ def normalise_attributes(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
         if count:
             changes.append(Change(f"{name} written as {attribute.kind.name.lower()}", count))
     rows = np.flatnonzero(np.isin(trace.nodes.type, _COMMUNICATION))
-    wrong = rows[table.dense("is_cpu_op", False, np.bool_)[rows]]
+    wrong = rows[TraceView(trace, rank).on_host[rows]]
     if len(wrong):
         set_attribute(table, "is_cpu_op", Kind.BOOL, wrong, np.zeros(len(wrong), np.bool_))
         changes.append(Change("communication taken off the host", len(wrong)))
@@ -79,18 +80,23 @@ def _to_kind(table: AttributeTable, name: str, kind: Kind, accepts: frozenset[Ki
 def _drop_repeated(table: AttributeTable) -> int:
     """Keep the first of attributes of one name."""
     count = 0
-    for code, layout in enumerate(list(table.layouts)):
-        seen: set[str] = set()
-        rows = np.flatnonzero(table.layout == code)
-        if len(rows) == 0:
-            continue
-        for column in [table.columns[number] for number in layout]:
-            if column.key.name in seen:
-                current = next(c for c in table.columns if c.key == column.key)
-                table.remove(current, rows)
-                count += len(rows)
-            seen.add(column.key.name)
+    while (found := _repeated(table)) is not None:
+        column, rows = found
+        table.remove(column, rows)
+        count += len(rows)
     return count
+
+
+def _repeated(table: AttributeTable) -> tuple[AttributeColumn, Rows] | None:
+    """A column whose name its nodes have from an earlier one, and some of those nodes."""
+    for code in np.unique(table.layout).tolist():
+        seen: set[str] = set()
+        for number in table.layouts[code]:
+            column = table.columns[number]
+            if column.key.name in seen:
+                return column, np.flatnonzero(table.layout == code)
+            seen.add(column.key.name)
+    return None
 
 
 @trace_pass(
@@ -195,11 +201,11 @@ def issue_order(trace: Trace) -> Rows:
     place[order] = np.arange(len(order))
     if bool((place[source[known]] < place[target[known]]).all()):
         return order
-    return _by_edges(len(order), source[known], target[known], place)
+    return first_free(len(order), source[known], target[known], place)
 
 
-def _by_edges(count: int, source: Rows, target: Rows, place: Rows) -> Rows:
-    """Take, again and again, of the nodes that wait for nothing the one that is wanted first."""
+def first_free(count: int, source: Rows, target: Rows, place: Rows) -> Rows:
+    """Rows in an order that edges allow: of those that are free, the one of least `place` first."""
     by_source = np.argsort(source, kind="stable")
     follower = target[by_source].tolist()
     starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=count))]).tolist()

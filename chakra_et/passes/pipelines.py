@@ -28,6 +28,7 @@ from chakra_et.passes.clean import (
 )
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
+from chakra_et.passes.order import order_collectives
 from chakra_et.validators import Validation, validate
 
 ASTRA_SIM: Final = "astra-sim"
@@ -83,6 +84,7 @@ def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) ->
         number_groups,
         number_messages,
         renumber,
+        order_collectives,
         fill_idle_ranks,
     ]
 

@@ -112,6 +112,13 @@ BROKEN: dict[str, tuple[Pass, Callable[[], TraceSet]]] = {
             trace(recv(1, 0, size=4), recv(2, 0, tag=1 << 30), rank=1),
         ),
     ),
+    "order of groups": (
+        passes.order_collectives,
+        lambda: run(
+            trace(coll(1, pg_name="5"), coll(2, pg_name="6"), coll(3, pg_name="5"), rank=0),
+            trace(coll(1, pg_name="6"), coll(2, pg_name="5"), coll(3, pg_name="5"), rank=1),
+        ),
+    ),
     "idle": (passes.fill_idle_ranks, lambda: run(trace(node(1), rank=0), trace(rank=1))),
     "host only": (passes.fold_host, lambda: run(trace(host(1, took=5), coll(2, deps=(1,))))),
 }

@@ -87,6 +87,14 @@ CASES: dict[str, Case] = {
         lambda: trace(*(node(i) for i in range(5001))),
         lambda: trace(*(node(i) for i in range(5000))),
     ),
+    "ET111": Case(
+        lambda: run(*(trace(*(node(i) for i in range(4096)), rank=r) for r in range(4))),
+        lambda: run(*(trace(*(node(i) for i in range(4095)), rank=r) for r in range(4))),
+    ),
+    "ET112": Case(
+        lambda: trace(node(1), node(2, deps=(1,), ctrl=(1,))),
+        lambda: trace(node(1), node(2), node(3, deps=(1,), ctrl=(2,))),
+    ),
     "ET201": Case(
         lambda: trace(coll(1, pg_name=(Kind.INT64, 3))), lambda: trace(coll(1, pg_name="3"))
     ),
@@ -135,6 +143,13 @@ CASES: dict[str, Case] = {
     "ET217": Case(
         lambda: trace(node(1, NodeType.MEM_LOAD)),
         lambda: trace(node(1, NodeType.MEM_LOAD, tensor_size=4)),
+    ),
+    "ET218": Case(
+        lambda: trace(
+            node(1, 5, name="COMP_NODE_a", comm_dst=1, comm_tag=0, comm_size=4),
+            node(2, 8, name="COMM_COLL_NODE_b"),
+        ),
+        lambda: trace(node(1, name="COMP_NODE_a"), coll(2, name="COMM_COLL_NODE_b")),
     ),
     "ET301": Case(
         lambda: trace(node(1, start=-5), node(2, start=0, took=-1)),
@@ -230,6 +245,16 @@ CASES: dict[str, Case] = {
         lambda: two([send(1, 1, size=8)], [recv(1, 0)]), lambda: two([send(1, 1)], [recv(1, 0)])
     ),
     "ET508": Case(lambda: two([send(1, 5)], [node(1)]), lambda: two([send(1, 1)], [recv(1, 0)])),
+    "ET510": Case(
+        lambda: two(
+            [recv(1, 1), send(2, 1, deps=(1,))],
+            [recv(1, 0), send(2, 0, deps=(1,))],
+        ),
+        lambda: two(
+            [recv(1, 1), send(2, 1, deps=(1,))],
+            [send(1, 0), recv(2, 0, deps=(1,))],
+        ),
+    ),
     "ET601": Case(
         lambda: trace(host(1, op_schema=SCHEMA, inputs=(b"[1]", b"[]", b""))),
         lambda: trace(host(1, op_schema=SCHEMA, inputs=INPUTS)),
@@ -313,6 +338,16 @@ CASES: dict[str, Case] = {
     "ET718": Case(
         lambda: two([coll(1, 6, size=8)], [coll(1, 6, size=16)]),
         lambda: two([coll(1, 6, size=8)], [coll(1, 6, size=8)]),
+    ),
+    "ET719": Case(
+        lambda: two(
+            [coll(1, pg_name="5"), coll(2, pg_name="6")],
+            [coll(1, pg_name="6"), coll(2, pg_name="5")],
+        ),
+        lambda: two(
+            [coll(1, pg_name="5"), coll(2, pg_name="6")],
+            [coll(1, pg_name="5"), coll(2, pg_name="6")],
+        ),
     ),
     "ET720": Case(
         lambda: trace(send(1, 1, tag=500_000_000), recv(2, 1, tag=-1)),

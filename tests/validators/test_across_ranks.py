@@ -5,7 +5,7 @@ from __future__ import annotations
 from traces import coll, recv, run, send, trace
 
 from chakra_et.definitions import CollectiveType
-from chakra_et.model import TraceSet
+from chakra_et.model import Trace, TraceSet
 from chakra_et.validators import validate
 
 AR, AG = CollectiveType.ALL_REDUCE, CollectiveType.ALL_GATHER
@@ -107,3 +107,33 @@ def test_starts_tell_the_order_where_they_are_known() -> None:
     other = trace(coll(2, AR, start=10), coll(1, AG, start=20), rank=1, world=2)
     assert "ET503" not in validate(run(one, other)).rules
     assert "ET704" in validate(run(one, other), "astra-sim").rules
+
+
+def test_deadlock_by_messages_names_ranks_and_nodes() -> None:
+    given = run(
+        trace(recv(1, 1), send(2, 1, deps=(1,)), rank=0, world=2),
+        trace(recv(6, 0), send(7, 0, deps=(6,)), rank=1, world=2),
+    )
+    result = validate(given)
+    assert result.rules == {"ET510"}
+    (finding,) = result["ET510"].findings
+    for part in ("rank 0 node 1", "rank 0 node 2", "rank 1 node 6", "rank 1 node 7"):
+        assert part in finding.evidence
+
+
+def test_deadlock_by_collectives_of_two_groups() -> None:
+    def rank(number: int, *order: str) -> Trace:
+        first, second = (coll(i + 1, pg_name=name) for i, name in enumerate(order))
+        second["deps"] = (1,)
+        return trace(first, second, rank=number, world=2, groups={"5": (0, 1), "6": (0, 1)})
+
+    assert validate(run(rank(0, "5", "6"), rank(1, "5", "6"))).rules == set()
+    assert validate(run(rank(0, "5", "6"), rank(1, "6", "5"))).rules == {"ET510"}
+
+
+def test_a_message_across_a_collective_is_no_deadlock() -> None:
+    given = run(
+        trace(send(1, 1), coll(2, deps=(1,)), recv(3, 1, deps=(2,)), rank=0, world=2),
+        trace(coll(1), recv(2, 0, deps=(1,)), send(3, 0, deps=(2,)), rank=1, world=2),
+    )
+    assert validate(given).rules == set()

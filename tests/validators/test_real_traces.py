@@ -6,13 +6,16 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from mutations import MUTATIONS, Mutation, NotHereError, mutated
 
 from chakra_et import convert_directory, read
 from chakra_et.conversion import trace_set
+from chakra_et.definitions import NodeType
 from chakra_et.files import write
-from chakra_et.model import TraceSet
+from chakra_et.model import Trace, TraceSet
+from chakra_et.passes.edit import copied
 from chakra_et.validators import RULES, validate
 
 RUNS = ("dlrm8", "torch213/ddp_2rank", "et/ring8", "et/micro4/all_gather", "et/micro4/all_reduce")
@@ -34,7 +37,7 @@ def real(data: Path, name: str) -> TraceSet:
 @pytest.mark.parametrize("profile", ["core", "mlc-chakra"])
 def test_sound_runs(data: Path, name: str, profile: str) -> None:
     result = validate(real(data, name), profile)
-    assert result.rules <= ({"ET801"} if profile == "mlc-chakra" else set())
+    assert result.rules <= ({"ET112", "ET801"} if profile == "mlc-chakra" else set())
 
 
 @pytest.mark.parametrize("name", ["et/ring8", "et/micro4"])
@@ -74,6 +77,31 @@ def test_the_right_rule_speaks(data: Path, mutation: Mutation) -> None:
                 places = {(f.rank, f.node) for f in result[rule.id].findings}
                 assert (rank, node) in places
     assert hit
+
+
+def test_a_ring_in_which_everybody_receives_first(data: Path) -> None:
+    traces = {rank: copied(trace) for rank, trace in real(data, "et/ring8").items()}
+    step = Random(1).randrange(7)
+    for trace in traces.values():
+        types = trace.nodes.type
+        send = np.flatnonzero(types == NodeType.COMM_SEND)[step]
+        receive = np.flatnonzero(types == NodeType.COMM_RECV)[step]
+        ids = trace.nodes.id
+        ids[send], ids[receive] = ids[receive], ids[send]
+        order = np.argsort(ids)
+        swapped = Trace(trace.nodes.take(order), trace.edges, trace.metadata)
+        trace.nodes, trace.edges = swapped.nodes, swapped.edges
+    result = validate(TraceSet(traces))
+    assert result.rules == {"ET510"}
+    assert "rank 7" in result["ET510"].findings[0].evidence
+
+
+def test_types_shifted_as_a_fork_shifts_them(data: Path) -> None:
+    traces = {rank: copied(trace) for rank, trace in real(data, "et/ring8").items()}
+    for trace in traces.values():
+        trace.nodes.type += 1
+    result = validate(TraceSet(traces))
+    assert result["ET218"].count == len(traces)
 
 
 @pytest.mark.parametrize("name", ["et/ring8", "torch213/ddp_2rank"])

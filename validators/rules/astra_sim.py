@@ -85,7 +85,7 @@ def ids_out_of_order(view: TraceView) -> Hits:
     "Host nodes cost the simulation its statistics.",
     why="At the end of a rank ASTRA-sim throws 'Only GPU and COMM types are supported', and logs a "
     "warning instead of times; the cycles are right, 'exposed communication' is not.",
-    cure="`chakra fix --for astra-sim` folds host time into the device's; --host keep leaves it.",
+    cure="`chakra fix --for astra-sim` folds host time into the device's.",
 )
 def host_nodes(view: TraceView) -> Hits:
     """Nodes on a host processor, told once."""

@@ -297,6 +297,39 @@ def no_tensor_size(view: TraceView) -> Hits:
     return _missing(view, view.of_type(NodeType.MEM_LOAD, NodeType.MEM_STORE), "tensor_size")
 
 
+@trace_rule(
+    "ET218",
+    "Nodes are named for other types than they have.",
+    why="Forks insert a type of their own and shift the others: a computation reads as a message, "
+    "and a collective as storage.",
+    cure="Read the file with the fork's own tools, or correct the types.",
+    kin="ET204 ET209 ET210 ET211 ET702",
+)
+def fork_dialect(view: TraceView) -> Hits:
+    """Nodes called COMP_NODE_… and the like, most of which are of another type; told once."""
+    codes, counts = np.unique(view.nodes.name_code, return_counts=True)
+    named = {c: t for c in codes.tolist() if (t := _type_in(view.nodes.names[c])) is not None}
+    if not named:
+        return NOTHING
+    wanted = np.full(len(view.nodes.names), -1, np.int64)
+    wanted[list(named)] = list(named.values())
+    told = wanted[view.nodes.name_code]
+    wrong = np.flatnonzero((told >= 0) & (told != view.nodes.type))
+    total = int(counts[np.isin(codes, list(named))].sum())
+    if len(wrong) * 2 <= total:
+        return NOTHING
+    row = int(wrong[0])
+    text = f"type {view.nodes.type[row]}; {len(wrong)} of {total} nodes so named"
+    return Hits.of([view.at(row, text)])
+
+
+def _type_in(name: str) -> int | None:
+    """The type that a node's name begins with."""
+    word, found, _ = name.partition("_NODE")
+    known = NodeType.__members__.get(word) if found else None
+    return None if known is None else int(known)
+
+
 def _known(view: TraceView) -> Iterator[tuple[AttributeColumn, Attribute]]:
     """The columns of well-known attributes."""
     for column in view.nodes.attributes.columns:

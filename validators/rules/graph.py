@@ -8,12 +8,13 @@ import numpy as np
 
 from chakra_et.model import EdgeKind
 from chakra_et.validators.cycles import cycles, held_up
-from chakra_et.validators.finding import NOTHING, Hits, shortened
-from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import TraceView
+from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
+from chakra_et.validators.rule import run_rule, trace_rule
+from chakra_et.validators.view import RunView, TraceView
 
 _SHOWN: Final = 6
 _V2_WINDOW: Final = 4096 * 256
+_CACHED: Final = 16384
 
 
 @trace_rule(
@@ -179,6 +180,40 @@ def wide(view: TraceView) -> Hits:
     """Nodes that wait for nothing, more than a simulator likes."""
     free = len(view.nodes) - len(np.unique(view.target))
     return view.whole(f"{free} nodes wait for nothing") if free > 5000 else NOTHING
+
+
+@run_rule(
+    "ET111",
+    "More nodes are ready at once than all ranks together may have.",
+    why="ASTRA-sim keeps 16384 nodes of all ranks in memory, and reads others again and again.",
+    cure="Add edges that hold back what cannot run anyway, such as those of streams and threads.",
+    kin="ET110",
+)
+def wide_run(run: RunView) -> Hits:
+    """Nodes that wait for nothing, over all ranks."""
+    free = sum(len(v.nodes) - len(np.unique(v.target)) for v in run.views.values())
+    if free < _CACHED:
+        return NOTHING
+    return Hits.of([Finding(f"{free} nodes of {len(run.views)} ranks wait for nothing")])
+
+
+@trace_rule(
+    "ET112",
+    "A node names another in both lists.",
+    why="The same wait counts twice where a reader counts; most take it once.",
+    cure="Keep the one in data_deps.",
+)
+def both_lists(view: TraceView) -> Hits:
+    """Waits that stand in ctrl_deps and in data_deps, told once."""
+    call = view.edges.kind == EdgeKind.CALL
+    order = np.lexsort((call, view.edges.source, view.target))
+    target, source, kind = view.target[order], view.edges.source[order], call[order]
+    both = (target[1:] == target[:-1]) & (source[1:] == source[:-1]) & (kind[1:] != kind[:-1])
+    if not both.any():
+        return NOTHING
+    first = int(np.argmax(both))
+    text = f"node {source[first]}; {np.count_nonzero(both)} such waits"
+    return Hits.of([view.at(int(target[first]), text)])
 
 
 def _kind(view: TraceView, edge: int) -> str:
