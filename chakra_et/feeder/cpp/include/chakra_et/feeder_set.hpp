@@ -90,7 +90,7 @@ class FeederSet {
   // `found` is false when there is none yet.
   Error next_collective_ready(Collective& out, bool& found) {
     found = false;
-    for (auto& entry : arrivals()) {
+    for (auto& entry : arrivals(false)) {
       const std::vector<uint64_t>& members = members_of(entry.first);
       if (entry.second.size() < members.size() || members.empty()) continue;
       Collective candidate;
@@ -117,7 +117,7 @@ class FeederSet {
       out += "rank " + std::to_string(entry.first) + ": " + entry.second.blocked(limit).text();
       explain_receives(entry.first, entry.second, out);
     }
-    for (auto& entry : arrivals()) {
+    for (auto& entry : arrivals(true)) {
       std::string absent;
       for (uint64_t rank : members_of(entry.first)) {
         if (entry.second.count(rank) == 0) absent += ' ' + std::to_string(rank);
@@ -140,14 +140,16 @@ class FeederSet {
     return std::string(node.pg_name().value_or(std::string_view()));
   }
 
-  // Per group and rank the first collective that is ready.
-  Arrivals arrivals() const {
+  // Per group and rank the first collective that is ready, or taken if those count as well.
+  Arrivals arrivals(bool with_taken) const {
     Arrivals out;
     for (const auto& entry : feeders_) {
-      for (uint64_t id : entry.second.ready()) {
+      auto arrive = [&](uint64_t id) {
         NodeView node = entry.second.node(id);
         if (node.type() == NodeType::comm_coll) out[group_of(node)].emplace(entry.first, id);
-      }
+      };
+      if (with_taken) entry.second.engine().each_taken(arrive);
+      for (uint64_t id : entry.second.ready()) arrive(id);
     }
     return out;
   }
