@@ -180,6 +180,11 @@ size_t chakra_et_take_many(chakra_et_feeder* feeder, uint64_t* ids, size_t room,
 
 size_t chakra_et_run(chakra_et_feeder* feeder, chakra_et_node* out, size_t room, int* why,
                      chakra_et_error* error) {
+  if (feeder->feeder.has_window()) {  // the bytes of a node go when it is done
+    tell(chakra_et::make_error(Code::invalid_option, 0, 0, 0, "run() needs the whole trace"), error);
+    *why = CHAKRA_ET_NEXT_FAILED;
+    return 0;
+  }
   return take_up_to(feeder, room, why, error, [&](size_t i, const NodeView& node) {
     fill(node, &out[i]);
     return feeder->feeder.done(node.id());

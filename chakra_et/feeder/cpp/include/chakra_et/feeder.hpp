@@ -116,6 +116,8 @@ class Feeder {
     return engine_->restart();
   }
 
+  bool has_window() const { return options_.window != 0; }
+
   const Engine& engine() const { return *engine_; }
 
  private:

@@ -55,7 +55,7 @@ class NodeView {
         switch (field.number) {
           case 1: id_ = field.value; break;
           case 3: type_ = static_cast<uint32_t>(field.value); break;
-          case 6: start_us_ = field.value; has_start_ = true; break;
+          case 6: start_us_ = field.value; break;
           case 7: duration_us_ = field.value; has_duration_ = true; break;
           default: break;
         }
@@ -85,8 +85,12 @@ class NodeView {
   // Exact nanoseconds where the trace has them, else the microseconds times 1000.
   int64_t start_ns() const { return nanoseconds("start_time_ns", start_us_); }
   int64_t duration_ns() const { return nanoseconds("duration_ns", duration_us_); }
-  bool has_start() const { return has_start_ || attr("start_time_ns").kind() != Kind::none; }
-  bool has_duration() const { return has_duration_ || attr("duration_ns").kind() != Kind::none; }
+  bool has_start() const {
+    return start_us_ != 0 || attr("start_time_ns").kind() != Kind::none;
+  }
+  bool has_duration() const {
+    return has_duration_ || attr("duration_ns").kind() != Kind::none;
+  }
 
   // An attribute by name; kind() is none when it is absent.
   Attr attr(std::string_view name) const {
@@ -134,18 +138,11 @@ class NodeView {
   // The nodes that this one waits for, as listed, with the kind of each edge.
   std::vector<Edge> parents() const {
     std::vector<Edge> out;
-    std::string_view kinds;
-    bool typed = false;
-    if (auto text = attr("edge_kinds").as_string()) {
-      kinds = *text;
-      typed = true;
-    }
     each_dep([&](uint64_t parent, bool control) {
-      Edge edge{parent, control ? edge_call : edge_data, false};
-      if (!control && typed) take_kind(kinds, edge);
-      out.push_back(edge);
+      out.push_back(Edge{parent, control ? edge_call : edge_data, false});
       return true;
     });
+    if (auto text = attr("edge_kinds").as_string()) set_kinds(*text, out);
     return out;
   }
 
@@ -172,23 +169,35 @@ class NodeView {
   }
 
  private:
-  static void take_kind(std::string_view& kinds, Edge& edge) {
-    size_t comma = kinds.find(',');
-    std::string_view word = kinds.substr(0, comma);
-    kinds = comma == std::string_view::npos ? std::string_view() : kinds.substr(comma + 1);
-    if (!word.empty() && word.back() == '?') {
-      edge.inferred = true;
-      word.remove_suffix(1);
+  // Reads "program,launch?" into the data edges, which follow in that order; leaves them as plain
+  // data edges when the text is not about that many or has other words.
+  static void set_kinds(std::string_view text, std::vector<Edge>& edges) {
+    std::vector<Edge> typed = edges;
+    bool more = true;
+    for (Edge& edge : typed) {
+      if (edge.kind == edge_call) continue;
+      if (!more) return;
+      size_t comma = text.find(',');
+      std::string_view word = text.substr(0, comma);
+      more = comma != std::string_view::npos;
+      text = more ? text.substr(comma + 1) : std::string_view();
+      edge.inferred = !word.empty() && word.back() == '?';
+      if (edge.inferred) word.remove_suffix(1);
+      edge.kind = edge_kind_of(word);
+      if (edge.kind == 0 || edge.kind == edge_call) return;
     }
-    if (uint32_t kind = edge_kind_of(word)) edge.kind = kind;
+    if (!more) edges.swap(typed);
   }
 
+  // The exact time where the attribute agrees with the microseconds, which are it rounded.
   int64_t nanoseconds(std::string_view name, uint64_t micros) const {
-    if (attrs_.begin != nullptr) {
-      if (auto exact = attr(name).as_int()) return *exact;
-    }
     uint64_t limit = static_cast<uint64_t>(INT64_MAX) / 1000;
-    return micros > limit ? INT64_MAX : static_cast<int64_t>(micros * 1000);
+    int64_t rounded = micros > limit ? INT64_MAX : static_cast<int64_t>(micros * 1000);
+    if (attrs_.begin == nullptr) return rounded;
+    auto exact = attr(name).as_int();
+    if (!exact || micros > limit) return rounded;
+    bool agrees = *exact >= rounded - 500 && *exact <= rounded + 500;
+    return agrees ? *exact : rounded;
   }
 
   std::string_view io_text(uint32_t number, uint32_t part) const {
@@ -209,7 +218,7 @@ class NodeView {
   uint64_t id_ = 0;
   uint64_t start_us_ = 0, duration_us_ = 0;
   uint32_t type_ = 0;
-  bool has_start_ = false, has_duration_ = false, malformed_ = false;
+  bool has_duration_ = false, malformed_ = false;
 };
 
 }  // namespace chakra_et
