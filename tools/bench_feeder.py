@@ -162,7 +162,7 @@ def drain_in_python(trace: str) -> None:
     loaded = perf_counter()
     count = total = 0
     for node in feeder:
-        total += node.type + node.duration_micros + bool(node.is_cpu_op)
+        total += node.type + node.duration_ns // 1000 + bool(node.is_cpu_op)
         count += 1
     end = perf_counter()
     print(f"nodes={count} load={loaded - start:.4f} drain={end - loaded:.4f} sum={total}")
@@ -186,7 +186,9 @@ def report(shape: str, nodes: int, fat: bool, args: argparse.Namespace, folder: 
         for name, command in table.items():
             runs[name].append(run(command, trace, nodes))
     print(f"\n{shape}, {nodes:,} nodes of {size / nodes:.0f} bytes")
-    print(f"{'':10}{'load s':>9}{'drain s':>9}{'sum s':>9}{'nodes/s':>12}{'peak MB':>9}{'B/node':>8}")
+    print(
+        f"{'':10}{'load s':>9}{'drain s':>9}{'sum s':>9}{'nodes/s':>12}{'peak MB':>9}{'B/node':>8}"
+    )
     ours = 0.0
     for name, results in runs.items():
         load = statistics.median(r.load for r in results)
@@ -203,7 +205,9 @@ def report(shape: str, nodes: int, fat: bool, args: argparse.Namespace, folder: 
 
 
 def programs_cache(
-    args: argparse.Namespace, folder: Path, cache: dict[str, dict[str, list[str]]] = {}  # noqa: B006
+    args: argparse.Namespace,
+    folder: Path,
+    cache: dict[str, dict[str, list[str]]] = {},  # noqa: B006
 ) -> dict[str, list[str]]:
     if "all" not in cache:
         cache["all"] = programs(folder, args.peer, args.no_python)
