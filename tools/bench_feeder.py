@@ -15,13 +15,12 @@ import argparse
 import os
 import random
 import re
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -67,8 +67,14 @@ class Blocked:
         return "\n".join(lines) + "\n"
 
 
+_LONGEST_NAME = 60
+
+
 def _label(node: Blocker | Waiter | Taken) -> str:
-    return f'{node.id} "{node.name}"' if node.name else str(node.id)
+    name = node.name
+    if len(name) > _LONGEST_NAME:
+        name = name[: _LONGEST_NAME - 3] + "..."
+    return f'{node.id} "{name}"' if name else str(node.id)
 
 
 def _state(state: State) -> str:

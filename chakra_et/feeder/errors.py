@@ -128,3 +128,11 @@ def not_ready(node: int, state: str) -> FeederError:
 def not_taken(node: int, state: str) -> FeederError:
     """done() or push_back() of a node that is not taken."""
     return FeederError(Code.NOT_TAKEN, f"node {node} is not taken: it is {state}", node=node)
+
+
+def window_full(held: int) -> FeederError:
+    """A strict window would have to hold more nodes."""
+    problem = f"each of the {held} nodes in the window waits for one outside it"
+    return FeederError(
+        Code.WINDOW_FULL, problem, other=held, remedy="Take a larger window, or no strict one."
+    )

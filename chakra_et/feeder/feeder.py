@@ -145,7 +145,7 @@ class Feeder:
 
     def take_many(self, limit: int) -> list[Any]:
         """Take up to `limit` ready nodes; fewer when no more are ready."""
-        nodes = []
+        nodes: list[Any] = []
         while len(nodes) < limit:
             answer, node = self.next()
             if answer is not Next.NODE:
@@ -252,7 +252,7 @@ def _whole(source: str | os.PathLike[str] | bytes | BinaryIO) -> bytes | mmap.mm
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise FeederError(Code.IO, f"cannot be read: {reason}", path=source) from None
+        raise FeederError(Code.IO, f"cannot be read: {reason}", path=Path(source)) from None
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -261,7 +261,7 @@ def _unpacked(data: bytes) -> bytes:
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     """The decompressed content of an open file, as it comes."""
-    buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(file)  # type: ignore[type-var]
+    buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
     head = buffered.peek(4)[:4]
     stream = buffered
     if head.startswith(_COMPRESSED[0]):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chakra_et.definitions import CollectiveCommType, NodeType
+from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.feeder.errors import Code, FeederError
 from chakra_et.feeder.feeder import Feeder, Source
 from chakra_et.feeder.options import Next, Options, State
@@ -26,7 +26,7 @@ class Collective:
     """A collective that every member has reached: its group, type, and node id by rank."""
 
     group: str
-    type: CollectiveCommType | int | None
+    type: CollectiveType | int | None
     members: dict[int, int]
 
 
@@ -101,9 +101,13 @@ class FeederSet:
 
     def _learn_groups(self, feeder: Feeder) -> None:
         text = feeder.metadata.get("process_groups")
-        for group in decode_groups(text) if isinstance(text, str) else ():
+        try:
+            groups = decode_groups(text) if isinstance(text, str) else ()
+        except ValueError:
+            return  # the traces' own nodes will tell
+        for group in groups:
             if group.ranks:
-                self._groups.setdefault(group.pg_name, sorted(group.ranks))
+                self._groups.setdefault(group.name, sorted(group.ranks))
 
     def next(self) -> tuple[Next, int, Any]:
         """Take the first ready node of the next rank that has one."""
@@ -179,7 +183,7 @@ class FeederSet:
             what = ""
             if node.comm_type != first.comm_type:
                 what = f"comm_type {node.comm_type} against {first.comm_type}"
-            elif node.comm_type == CollectiveCommType.ALL_REDUCE and (
+            elif node.comm_type == CollectiveType.ALL_REDUCE and (
                 node.comm_size != first.comm_size
             ):
                 what = f"comm_size {node.comm_size} against {first.comm_size}"
@@ -191,8 +195,8 @@ class FeederSet:
                     other=rank,
                 )
         kind = first.comm_type
-        known = kind in CollectiveCommType._value2member_map_
-        return Collective(group, CollectiveCommType(kind) if known else kind, members)
+        known = kind in CollectiveType._value2member_map_
+        return Collective(group, CollectiveType(kind) if known else kind, members)
 
     def blocked(self, limit: int = 20) -> str:
         """Why nothing happens: rank by rank, then what ranks lack from each other."""

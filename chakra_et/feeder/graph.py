@@ -12,12 +12,11 @@ from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.definitions import NodeType
 from chakra_et.feeder import errors
 from chakra_et.feeder.engine import Counts, Engine
-from chakra_et.feeder.options import Next, Options, State
+from chakra_et.feeder.options import Next, Options, State, gating
 from chakra_et.feeder.table import Table
 
 _WAITING, _READY, _TAKEN, _DONE = (
@@ -40,7 +39,7 @@ class Graph(Engine):
             by_rank = np.lexsort((np.arange(self._count), table.starts()))
             rank = np.empty(self._count, np.int64)
             rank[by_rank] = np.arange(self._count)
-            self._by_rank, self._rank = memoryview(by_rank), memoryview(rank)
+            self._by_rank, self._rank = by_rank.data, rank.data
         self._in_order = (
             options.order == "id"
             and len(table.stuck) == 0
@@ -134,10 +133,10 @@ class Graph(Engine):
         table, count = self._table, self._count
         keys = table.parent.astype(np.uint64) << np.uint64(32) | table.child
         keys.sort()
-        self._children = memoryview(keys.astype(np.uint32))
+        self._children = keys.astype(np.uint32).data
         offsets = np.zeros(count + 1, np.uint32)
         np.cumsum(np.bincount(table.parent, minlength=count), out=offsets[1:])
-        self._offsets = memoryview(offsets)
+        self._offsets = offsets.data
 
     def _skip(self, rows: list[int]) -> None:
         """Finish ready metadata nodes, and those that become ready by that."""
@@ -272,8 +271,10 @@ class Graph(Engine):
     def gates(self, node_id: int) -> list[int]:
         """Ids of the parents that this node waits, or waited, for."""
         node = self.node(node_id)
-        edges = [] if node is None else node.edges
-        return [parent for parent, kind, guess in edges if self._options.gates(kind, guess)]
+        parents = [] if node is None else gating(node_id, node.edges, self._options)
+        if self._options.missing_parent == "drop":
+            parents = [parent for parent in parents if self._table.row(parent) >= 0]
+        return parents
 
     def in_state(self, state: State) -> list[int]:
         """Ids of all nodes in a state, ascending."""

@@ -89,6 +89,14 @@ class Options:
         return kind in self.gate and (self.inferred or not inferred)
 
 
+def gating(
+    node_id: int, edges: Iterable[tuple[int, EdgeKind, bool]], options: Options
+) -> list[int]:
+    """The parents that a node with these edges waits for, as listed; dropped self edges left out."""
+    parents = (parent for parent, kind, guess in edges if options.gates(kind, guess))
+    return [p for p in parents if p != node_id or options.self_edge != "drop"]
+
+
 def edge_kinds(names: Iterable[EdgeKind | str]) -> frozenset[EdgeKind]:
     """A set of edge kinds from their names."""
     kinds = set()

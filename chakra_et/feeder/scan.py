@@ -35,7 +35,8 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 def _eight(text: bytes) -> np.uint64:
-    return np.frombuffer(text[:8], "<u8")[0]
+    word: np.uint64 = np.uint64(int.from_bytes(text[:8], "little"))
+    return word
 
 
 _IS_CPU = b"\x0a\x09is_cpu_op\xd8\x01"

@@ -143,12 +143,12 @@ class FileTable(Table):
         self.id, self.type = arrays["id"], arrays["type"]
         self._index()
         self._start_micros = arrays["start_micros"]
-        self._begin, self._end = memoryview(arrays["begin"]), memoryview(arrays["end"])
-        self.ids = memoryview(self.id)
-        self.durations = memoryview(arrays["duration_micros"])
-        self.micros = memoryview(self._start_micros)
+        self._begin, self._end = arrays["begin"].data, arrays["end"].data
+        self.ids = self.id.data
+        self.durations = arrays["duration_micros"].data
+        self.micros = self._start_micros.data
         self._flags = arrays["flags"]
-        self.flags = memoryview(self._flags)
+        self.flags = self._flags.data
         source = columns.edge_source
         if not options.every_edge_gates:
             kept = self._gating(child, columns, options)
@@ -191,7 +191,7 @@ class FileTable(Table):
 
     def starts(self) -> npt.NDArray[np.int64]:
         """The start of each node in ns, or NOWHERE."""
-        starts = self._start_micros.astype(np.int64) * 1000
+        starts: npt.NDArray[np.int64] = self._start_micros.astype(np.int64) * 1000
         starts[self._start_micros == 0] = NOWHERE
         for row in np.flatnonzero(self._flags & EXACT_START).tolist():
             exact = self.node(row).start_ns
@@ -217,7 +217,8 @@ class ScannedNode(FeederNode):
     @property
     def id(self) -> int:
         """The node's id, unique within its trace."""
-        return self._table.ids[self._row]
+        node_id: int = self._table.ids[self._row]
+        return node_id
 
     @property
     def type(self) -> NodeType | int:
@@ -232,7 +233,8 @@ class ScannedNode(FeederNode):
             exact = self._near(fields.EXACT_DURATION, table.durations[row])
             if exact is not None:
                 return exact
-        return table.durations[row] * 1000
+        micros: int = table.durations[row]
+        return micros * 1000
 
     @property
     def start_ns(self) -> int | None:
@@ -242,7 +244,8 @@ class ScannedNode(FeederNode):
             exact = self._near(fields.EXACT_START, table.micros[row])
             if exact is not None:
                 return exact
-        return table.micros[row] * 1000 or None
+        micros: int = table.micros[row]
+        return micros * 1000 or None
 
     @property
     def is_cpu_op(self) -> bool | None:
@@ -278,6 +281,6 @@ class TraceTable(Table):
 
     def starts(self) -> npt.NDArray[np.int64]:
         """The start of each node in ns, or NOWHERE."""
-        starts = self._nodes.start_ns[self._rows]
+        starts: npt.NDArray[np.int64] = self._nodes.start_ns[self._rows]
         starts[starts == UNKNOWN_NS] = NOWHERE
         return starts

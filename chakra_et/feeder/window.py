@@ -14,9 +14,9 @@ from chakra_et.converters.et.wire import WireError
 from chakra_et.definitions import NodeType
 from chakra_et.feeder import errors
 from chakra_et.feeder.engine import Counts, Engine
-from chakra_et.feeder.errors import Code, FeederError
+from chakra_et.feeder.errors import FeederError
 from chakra_et.feeder.node import FeederNode
-from chakra_et.feeder.options import Next, Options, State
+from chakra_et.feeder.options import Next, Options, State, gating
 from chakra_et.feeder.reader import Reader
 from chakra_et.feeder.table import NOWHERE
 
@@ -70,8 +70,7 @@ class Window(Engine):
         ):
             try:
                 if options.strict_window and len(self._held) >= options.window:
-                    problem = f"each of the {len(self._held)} nodes in the window waits for one outside it"
-                    raise FeederError(Code.WINDOW_FULL, problem, other=len(self._held))
+                    raise errors.window_full(len(self._held))
                 record = self._reader.next()
                 if record is None:
                     self._ended = True
@@ -253,7 +252,10 @@ class Window(Engine):
     def gates(self, node_id: int) -> list[int]:
         """Ids of the parents that this node waits, or waited, for."""
         edges = self._held[node_id].node.edges if node_id in self._held else []
-        return [parent for parent, kind, guess in edges if self._options.gates(kind, guess)]
+        parents = gating(node_id, edges, self._options)
+        if self._ended and self._options.missing_parent == "drop":
+            parents = [parent for parent in parents if self._has_seen(parent)]
+        return parents
 
     def in_state(self, state: State) -> list[int]:
         """Ids of the nodes held in a state, ascending."""

@@ -64,7 +64,8 @@ struct Blocked {
   }
 
  private:
-  static std::string label(uint64_t id, const std::string& name) {
+  static std::string label(uint64_t id, std::string name) {
+    if (name.size() > 60) name = name.substr(0, 57) + "...";
     return name.empty() ? std::to_string(id) : std::to_string(id) + " \"" + name + '"';
   }
 };

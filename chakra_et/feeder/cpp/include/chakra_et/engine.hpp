@@ -49,13 +49,24 @@ class Engine {
 
 // The parents of a node that count under the options, as listed.
 inline std::vector<Edge> gating_parents(const NodeView& node, uint32_t gate) {
-  std::vector<Edge> edges = node.parents();
-  if (gate == edge_all) return edges;
-  std::vector<Edge> kept;
+  if (gate == edge_all) return node.parents();
+  std::vector<Edge> edges = node.parents(), kept;
   for (const Edge& edge : edges) {
     if ((edge.kind & gate) != 0 && (!edge.inferred || (gate & edge_inferred) != 0)) {
       kept.push_back(edge);
     }
+  }
+  return kept;
+}
+
+// The same without edges that the options drop; `exists` says whether the trace has a node.
+template <class Exists>
+std::vector<Edge> open_parents(const NodeView& node, const Options& options, Exists exists) {
+  std::vector<Edge> edges = gating_parents(node, options.gate), kept;
+  for (const Edge& edge : edges) {
+    bool own = edge.id == node.id() && options.self_edge == Fault::drop;
+    bool missing = options.missing_parent == Fault::drop && !exists(edge.id);
+    if (!own && !missing) kept.push_back(edge);
   }
   return kept;
 }

@@ -98,7 +98,8 @@ class Graph final : public Engine {
   }
 
   std::vector<Edge> gates(uint64_t id) const override {
-    return gating_parents(node(id), options_.gate);
+    return open_parents(node(id), options_,
+                        [this](uint64_t other) { return data_.ids.find(other) != Ids::none; });
   }
 
   void each_taken(const std::function<void(uint64_t)>& visit) const override {

@@ -83,7 +83,10 @@ class GraphLoader {
     if (kept && options_.skip_metadata && type == static_cast<uint64_t>(NodeType::metadata)) {
       kept = out_.metadata.push(static_cast<uint32_t>(out_.offsets.size() - 1));
     }
-    if (kept && options_.order == Order::start) kept = out_.starts.push(NodeView(record).start_ns());
+    if (kept && options_.order == Order::start) {
+      NodeView node(record);  // nodes without a start come last
+      kept = out_.starts.push(node.has_start() ? node.start_ns() : INT64_MAX);
+    }
     return kept ? Error{} : make_error(Code::out_of_memory);
   }
 

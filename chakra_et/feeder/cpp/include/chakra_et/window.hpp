@@ -101,7 +101,8 @@ class Window final : public Engine {
   }
 
   std::vector<Edge> gates(uint64_t id) const override {
-    return gating_parents(node(id), options_.gate);
+    return open_parents(node(id), options_,
+                        [this](uint64_t other) { return !ended_ || seen_.contains(other); });
   }
 
   void each_taken(const std::function<void(uint64_t)>& visit) const override {
@@ -217,7 +218,9 @@ class Window final : public Engine {
     slot.size = static_cast<uint32_t>(record.size());
     slot.id = id;
     slot.state = State::waiting;
-    slot.key = options_.order == Order::start ? read.start_ns() : 0;
+    if (options_.order == Order::start) {
+      slot.key = read.has_start() ? read.start_ns() : INT64_MAX;  // without a start: last
+    }
     seen_.insert(id);
     held_.emplace(id, i);
     if (Error error = link(i)) return error;
@@ -233,10 +236,10 @@ class Window final : public Engine {
 
   Error link(uint32_t i) {
     Slot& slot = slots_[i];
-    for (const Edge& edge : gates(slot.id)) {
+    for (const Edge& edge : gating_parents(view(slot), options_.gate)) {
       if (edge.id == slot.id) {
         if (options_.self_edge == Fault::fail) return make_error(Code::self_edge, slot.id);
-        slot.need += options_.self_edge == Fault::wait;
+        slot.need += options_.self_edge == Fault::wait;  // or dropped
       } else if (held_.find(edge.id) != held_.end()) {
         ++slot.need;
         slots_[held_[edge.id]].children.push_back(i);

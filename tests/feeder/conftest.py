@@ -1,0 +1,46 @@
+"""What the feeder's tests share: the data folder, and the C++ library if there is a compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CPP = ROOT / "chakra_et" / "feeder" / "cpp"
+DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real traces."""
+    if not DATA.is_dir():
+        pytest.skip(f"no real traces in {DATA} (set CHAKRA_ET_DATA)")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def compiler() -> str:
+    """A C++ compiler."""
+    found = os.environ.get("CXX") or shutil.which("c++")
+    if not found:
+        pytest.skip("no C++ compiler")
+    return found
+
+
+@pytest.fixture(scope="session")
+def native(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The C interface as a library."""
+    from native import load
+
+    target = tmp_path_factory.mktemp("lib") / "libchakra_et_feeder.so"
+    command = [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
+    source = CPP / "src" / "feeder_c.cpp"
+    subprocess.run(
+        [*command, "-I", str(CPP / "include"), str(source), "-o", str(target)], check=True
+    )
+    return load(str(target))
