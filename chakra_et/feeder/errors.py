@@ -85,7 +85,7 @@ def old_schema() -> FeederError:
     return FeederError(
         Code.OLD_SCHEMA,
         "a trace of a schema older than 0.0.4",
-        remedy="Convert it first: chakra convert.",
+        remedy="Make the trace again with a tool that writes schema 0.0.4 or 1.0.0.",
     )
 
 

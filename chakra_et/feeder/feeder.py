@@ -22,6 +22,7 @@ from chakra_et.feeder.options import Next, Options, State, edge_kinds
 from chakra_et.feeder.scan import scan
 from chakra_et.feeder.table import FileTable, TraceTable
 from chakra_et.feeder.window import Window
+from chakra_et.files import read
 from chakra_et.io.source import BLOCK_BYTES, blocks, read_all
 from chakra_et.model import EdgeKind, Metadata, Trace
 
@@ -64,6 +65,8 @@ class Feeder:
 
     def _open(self, source: Source) -> tuple[Engine, Metadata]:
         try:
+            if self.path is not None and not self.options.window and _is_json(self.path):
+                source = read(self.path)
             if isinstance(source, Trace):
                 if self.options.window:
                     problem = "a trace in memory has no window"
@@ -233,6 +236,10 @@ class Feeder:
     def blocked(self, limit: int = 20) -> Blocked:
         """What waits for what, in words and as data; lists are cut after `limit` entries."""
         return find_blocked(self._engine, limit)
+
+
+def _is_json(path: Path) -> bool:
+    return path.name.endswith((".json", ".json.gz", ".json.zst")) and path.is_file()
 
 
 def _metadata(record: bytes) -> Metadata:

@@ -9,6 +9,7 @@ from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute
 from chakra_et.converters.et.decoder import decode_io
 from chakra_et.converters.et.edge_kinds import parse_kinds
+from chakra_et.converters.et.told_columns import EDGE_KINDS, EXACT_DURATION, EXACT_START
 from chakra_et.converters.et.wire import BYTES, VARINT, read_varint, skip
 from chakra_et.definitions import Kind, NodeAttributes, NodeType
 from chakra_et.model import AttributeValue, EdgeKind, NodeIO
@@ -17,6 +18,7 @@ from chakra_et.model.attributes import INTEGER_KINDS
 TYPES: Final[dict[int, NodeType | int]] = {int(kind): kind for kind in NodeType}
 _INTEGERS: Final = INTEGER_KINDS | {Kind.BOOL}
 _REALS: Final = INTEGER_KINDS | {Kind.DOUBLE, Kind.FLOAT}
+_EXACT: Final = frozenset({Kind.INT64})
 _TEXTS: Final = frozenset({Kind.STRING})
 _NEAR: Final = 500
 """Microseconds are the exact time rounded, so the two are at most this many ns apart."""
@@ -75,18 +77,18 @@ class FeederNode(NodeAttributes):
     def start_ns(self) -> int | None:
         """When the node started, in ns of the trace's clock; None if the trace does not say."""
         record = self._read()
-        exact = self._near(fields.EXACT_START, record.start_micros)
+        exact = self._near(EXACT_START.name, record.start_micros)
         return exact if exact is not None else record.start_micros * 1000 or None
 
     @property
     def duration_ns(self) -> int:
         """How long the node occupies its thread, stream or network, in ns."""
         record = self._read()
-        exact = self._near(fields.EXACT_DURATION, record.duration_micros)
+        exact = self._near(EXACT_DURATION.name, record.duration_micros)
         return record.duration_micros * 1000 if exact is None else exact
 
     def _near(self, name: str, micros: int) -> int | None:
-        exact = self._integer(name)
+        exact = self._value(name, _EXACT)
         return exact if exact is not None and abs(exact - micros * 1000) <= _NEAR else None
 
     @property
@@ -115,7 +117,7 @@ class FeederNode(NodeAttributes):
         """What the node waits for: id, kind, and whether the edge was inferred."""
         record = self._read()
         calls = [(parent, EdgeKind.CALL, False) for parent in record.ctrl_deps]
-        text = self._text(fields.EDGE_KINDS)
+        text = self._text(EDGE_KINDS.name)
         told = None if text is None else parse_kinds(text, len(record.data_deps))
         if told is None:
             return calls + [(parent, EdgeKind.DATA, False) for parent in record.data_deps]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.et import fields
+from chakra_et.converters.et import told_columns
 from chakra_et.definitions import NodeAttributes, NodeType
 from chakra_et.feeder import errors
 from chakra_et.feeder.node import TYPES, FeederNode
@@ -230,7 +230,7 @@ class ScannedNode(FeederNode):
         """How long the node occupies its thread, stream or network, in ns."""
         table, row = self._table, self._row
         if table.flags[row] & EXACT_DURATION:
-            exact = self._near(fields.EXACT_DURATION, table.durations[row])
+            exact = self._near(told_columns.EXACT_DURATION.name, table.durations[row])
             if exact is not None:
                 return exact
         micros: int = table.durations[row]
@@ -241,7 +241,7 @@ class ScannedNode(FeederNode):
         """When the node started, in ns of the trace's clock; None if the trace does not say."""
         table, row = self._table, self._row
         if table.flags[row] & EXACT_START:
-            exact = self._near(fields.EXACT_START, table.micros[row])
+            exact = self._near(told_columns.EXACT_START.name, table.micros[row])
             if exact is not None:
                 return exact
         micros: int = table.micros[row]

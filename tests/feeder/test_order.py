@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from traces import N, random_nodes, reference_order, reference_window, trace
 from chakra_et.converters.et import decode_et
 from chakra_et.feeder import Code, Feeder, FeederError, Next, State
 
-ROUNDS = 1000
+ROUNDS = int(os.environ.get("CHAKRA_ET_ROUNDS", "400"))
 
 
 def drained(feeder: Any) -> list[int]:
@@ -157,8 +159,6 @@ def test_real_traces(native: Any, data: Path) -> None:
         feeder = Feeder(path, **choices)
         raw = path.read_bytes()
         if path.suffix == ".gz":
-            import gzip
-
             raw = gzip.decompress(raw)
         if "gate" in choices:
             native_feeder = NativeFeeder(native, raw, **{**choices, "gate": feeder.options.gate})

@@ -14,7 +14,7 @@ enum class Code : uint8_t {
   truncated = 2,       // the input ends inside a record
   malformed = 3,       // bytes that are no message
   too_large = 4,       // a record, or the input, is longer than the limit
-  old_schema = 5,      // a trace of the schema before 0.0.4: convert it first
+  old_schema = 5,      // a trace of a schema before 0.0.4
   duplicate_id = 6,    // two nodes have one id
   missing_parent = 7,  // a node waits for a node that the trace does not hold
   self_edge = 8,       // a node waits for itself
@@ -61,7 +61,7 @@ struct Error {
       case Code::too_large:
         return "the record at byte " + at + " says it has " + o + " bytes, over the limit";
       case Code::old_schema:
-        return "a trace of a schema older than 0.0.4: convert it first (chakra convert)";
+        return "a trace of a schema older than 0.0.4, which means other things by the same bytes";
       case Code::duplicate_id: return "two nodes have the id " + n;
       case Code::missing_parent:
         return "node " + n + " waits for node " + o + ", which is not in the trace";

@@ -86,7 +86,8 @@ class NodeView {
   int64_t start_ns() const { return nanoseconds("start_time_ns", start_us_); }
   int64_t duration_ns() const { return nanoseconds("duration_ns", duration_us_); }
   bool has_start() const {
-    return start_us_ != 0 || attr("start_time_ns").kind() != Kind::none;
+    int64_t exact = 0;
+    return start_us_ != 0 || is_exact("start_time_ns", start_us_, exact);
   }
   bool has_duration() const {
     return has_duration_ || attr("duration_ns").kind() != Kind::none;
@@ -193,11 +194,17 @@ class NodeView {
   int64_t nanoseconds(std::string_view name, uint64_t micros) const {
     uint64_t limit = static_cast<uint64_t>(INT64_MAX) / 1000;
     int64_t rounded = micros > limit ? INT64_MAX : static_cast<int64_t>(micros * 1000);
-    if (attrs_.begin == nullptr) return rounded;
-    auto exact = attr(name).as_int();
-    if (!exact || micros > limit) return rounded;
-    bool agrees = *exact >= rounded - 500 && *exact <= rounded + 500;
-    return agrees ? *exact : rounded;
+    int64_t exact = 0;
+    return is_exact(name, micros, exact) ? exact : rounded;
+  }
+
+  bool is_exact(std::string_view name, uint64_t micros, int64_t& exact) const {
+    if (attrs_.begin == nullptr || micros > static_cast<uint64_t>(INT64_MAX) / 1000 - 1) return false;
+    Attr found = attr(name);
+    if (found.kind() != Kind::int64) return false;
+    exact = *found.as_int();
+    auto rounded = static_cast<int64_t>(micros * 1000);
+    return exact >= rounded - 500 && exact <= rounded + 500;
   }
 
   std::string_view io_text(uint32_t number, uint32_t part) const {
