@@ -268,7 +268,8 @@ def _unpacked(data: bytes) -> bytes:
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     """The decompressed content of an open file, as it comes."""
-    buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
+    own = not hasattr(file, "peek")
+    buffered: Any = io.BufferedReader(file) if own else file  # type: ignore[type-var]
     head = buffered.peek(4)[:4]
     stream = buffered
     if head.startswith(_COMPRESSED[0]):
@@ -281,3 +282,6 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
             yield block
     except (OSError, EOFError, zstandard.ZstdError) as error:
         raise FeederError(Code.IO, f"cannot be read: {error}") from None
+    finally:
+        if own and not file.closed:
+            buffered.detach()  # the file stays open, as it was given

@@ -50,7 +50,7 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
     while at < end:
         number, at = read_varint(data, at, end)
         behind = skip(data, at, end, number & 7)
-        if number >> 3 == 0:
+        if not 0 < number >> 3 < 1 << 29:
             raise WireError("a field without number", at)
         if number & 7 == BYTES:
             _, at = read_varint(data, at, end)

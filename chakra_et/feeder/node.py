@@ -10,7 +10,7 @@ from chakra_et.converters.et.attribute_codec import decode_attribute
 from chakra_et.converters.et.decoder import decode_io
 from chakra_et.converters.et.edge_kinds import parse_kinds
 from chakra_et.converters.et.told_columns import EDGE_KINDS, EXACT_DURATION, EXACT_START
-from chakra_et.converters.et.wire import BYTES, VARINT, read_varint, skip
+from chakra_et.converters.et.wire import BYTES, VARINT, WireError, read_varint, skip
 from chakra_et.definitions import Kind, NodeAttributes, NodeType
 from chakra_et.model import AttributeValue, EdgeKind, NodeIO
 from chakra_et.model.attributes import INTEGER_KINDS
@@ -189,6 +189,8 @@ class _Record:
         while at < end:
             number, at = read_varint(data, at, end)
             field, wire_type = number >> 3, number & 7
+            if not 0 < field < 1 << 29:
+                raise WireError("a field without number", at)
             if wire_type == VARINT:
                 value, at = read_varint(data, at, end)
                 self._number(field, value)

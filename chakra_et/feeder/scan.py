@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.et.wire import BYTES, FIXED32, FIXED64, VARINT
 from chakra_et.feeder import errors
+from chakra_et.feeder.errors import FeederError
 from chakra_et.feeder.frames import Buffer, First, classify, cut
 
 Ints = npt.NDArray[np.int64]
@@ -74,12 +75,15 @@ def scan(data: Buffer, max_record: int) -> Columns:
     buffer = np.frombuffer(data, np.uint8) if size else np.zeros(0, np.uint8)
     done = 0
     while at < size:
-        begin, end, at = _cut_piece(data, buffer, at, size, max_record)
-        block = _Block(buffer, begin, end, done)
+        cutter = _Cutter(data, buffer, at, max_record)
+        block = _Block(buffer, cutter, done)
         block.read()
         block.finish()
+        if cutter.error is not None:  # after those of the records before it
+            raise cutter.error
         blocks.append(block)
-        done += len(begin)
+        done += len(block.begin)
+        at = cutter.behind
     return _join(data, metadata, blocks)
 
 
@@ -96,49 +100,62 @@ def _skip_metadata(data: Buffer, size: int, max_record: int) -> tuple[int, bytes
     return (0, b"") if first is First.NODE else (end, record)
 
 
-def _cut_piece(
-    data: Buffer, buffer: npt.NDArray[np.uint8], at: int, size: int, max_record: int
-) -> tuple[Ints, Ints, int]:
+class _Cutter:
     """Where the records that start within a piece begin and end, and where the next one is."""
-    base = at
-    piece = bytes(data[at : at + PIECE + _TEN])
-    starts: list[int] = []
-    add = starts.append
-    at, stop, last = 0, min(PIECE, size - base), len(piece) - 1
-    while at < stop:
-        add(at)
-        length = piece[at]
-        if length < 0x80:
-            at += length + 1
-        elif at < last and (high := piece[at + 1]) < 0x80:
-            at += (length & 0x7F | high << 7) + 2
-        else:
-            at = cut(data, base + at, size, 0, max_record)[1] - base
-    behind = base + at
-    if behind > size:
-        raise errors.truncated(base + starts[-1])
-    start = np.array(starts, np.int64) + base
-    begin = start + 1
-    while len(long := np.flatnonzero(buffer[begin - 1] >= 0x80)):
-        # The last byte of a length has no high bit; records of 128 bytes and more have several.
-        begin[long] += 1
-        if (begin - start > _TEN).any():
-            raise errors.malformed(int(start[0]), "its length never ends")
-    end = np.append(start[1:], behind)
-    if (end - begin > max_record).any():
-        place = int(np.argmax(end - begin > max_record))
-        raise errors.too_large(int(start[place]), int(end[place] - begin[place]))
-    return begin, end, behind
+
+    def __init__(
+        self, data: Buffer, buffer: npt.NDArray[np.uint8], base: int, max_record: int
+    ) -> None:
+        self.error: FeederError | None = None
+        size = len(data)
+        piece = bytes(data[base : base + PIECE + _TEN])
+        starts: list[int] = []
+        add = starts.append
+        at, stop, last = 0, min(PIECE, size - base), len(piece) - 1
+        while at < stop:
+            add(at)
+            length = piece[at]
+            if length < 0x80:
+                at += length + 1
+            elif at < last and (high := piece[at + 1]) < 0x80:
+                at += (length & 0x7F | high << 7) + 2
+            else:
+                try:
+                    at = cut(data, base + at, size, 0, max_record)[1] - base
+                except FeederError as error:
+                    self.error = error
+                    starts.pop()
+                    break
+        self.behind = base + at
+        if self.behind > size:
+            self.error = errors.truncated(base + starts.pop())
+        self._place(buffer, np.array(starts, np.int64) + base, max_record)
+
+    def _place(self, buffer: npt.NDArray[np.uint8], start: Ints, max_record: int) -> None:
+        begin = start + 1
+        behind = self.behind
+        if self.error is not None and self.error.offset is not None:
+            behind = self.error.offset  # the record that cannot be cut is left out
+        while len(long := np.flatnonzero(buffer[begin - 1] >= 0x80)):
+            begin[long] += 1
+        end = np.append(start[1:], behind) if len(start) else start
+        big = np.flatnonzero(end - begin > max_record)
+        if len(big):
+            first = int(big[0])
+            self.error = errors.too_large(int(start[first]), int(end[first] - begin[first]))
+            start, begin, end = start[:first], begin[:first], end[:first]
+        self.start, self.begin, self.end = start, begin, end
 
 
 class _Block:
     """Some records, read side by side."""
 
-    def __init__(self, buffer: npt.NDArray[np.uint8], begin: Ints, end: Ints, first: int) -> None:
-        count = len(begin)
+    def __init__(self, buffer: npt.NDArray[np.uint8], cutter: _Cutter, first: int) -> None:
+        count = len(cutter.begin)
         self.buffer = buffer
-        self.begin, self.end, self.first = begin, end, first
-        self.cursor = begin.copy()
+        self.first = first
+        self.start, self.begin, self.end = cutter.start, cutter.begin, cutter.end
+        self.cursor = self.begin.copy()
         self.id = np.zeros(count, np.uint64)
         self.type = np.zeros(count, np.int32)
         self.start_micros = np.zeros(count, np.uint64)
@@ -175,7 +192,7 @@ class _Block:
         self._value(field, wire_type, rows)
 
     def _value(self, field: int, wire_type: int, rows: Ints) -> None:
-        if field == 0:
+        if not 0 < field < 1 << 29:
             raise self._bad(rows, "a field without number")
         if wire_type == VARINT:
             self._number(field, self._varints(rows), rows)
@@ -325,8 +342,8 @@ class _Block:
         usual_flag = np.where(value != 0, CPU_KNOWN | CPU_TRUE, CPU_KNOWN).astype(np.uint8)
         self.flags[rows[usual]] |= usual_flag
 
-    def _bad(self, rows: Ints, why: str) -> errors.FeederError:
-        return errors.malformed(int(self.begin[int(rows.min())]), why)
+    def _bad(self, rows: Ints, why: str) -> FeederError:
+        return errors.malformed(int(self.start[int(rows.min())]), why)
 
     def finish(self) -> None:
         """Put the edges in order: by target, then as in the file. Drop what is needed no more."""
@@ -342,7 +359,7 @@ class _Block:
         target = np.repeat(np.arange(len(self.begin)), self.edge_count) + self.first
         self.edge_target = target.astype(np.uint32)
         self.edges = []
-        del self.cursor, self.edge_count, self.windows
+        del self.cursor, self.edge_count, self.windows, self.start
 
 
 def _join(data: Buffer, metadata: bytes, blocks: list[_Block]) -> Columns:
