@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 from chakra_et.feeder.engine import Counts
@@ -196,7 +197,8 @@ class PipeChannel:
 
     def close(self) -> None:
         """End the session, and the process with it."""
-        self._process.stdin.close()
+        with suppress(OSError):  # of bytes that the process did not read
+            self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait(timeout=10)
 

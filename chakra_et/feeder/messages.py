@@ -14,6 +14,10 @@ from chakra_et.converters.et.wire import BYTES, VARINT, WireError, read_varint, 
 _NUMBER, _TEXT, _NUMBERS, _TEXTS, _BLOBS, _MESSAGE = range(6)
 _FORM: Final = "form"
 
+_SHORT: Final = 0x80
+_NODE_TAG: Final = tag(2, BYTES)[0]
+_HEADS: Final = [tag(2, BYTES) + varint(size) for size in range(_SHORT)]
+
 M = TypeVar("M", bound="Message")
 
 
@@ -157,6 +161,38 @@ class NodesMessage(Message):
 
     id: list[int] = _many(1, _NUMBERS)
     message: list[bytes] = _many(2, _BLOBS)
+
+    def encode(self) -> bytes:
+        """The same as for any message, but as fast as thousands of nodes need it."""
+        head = tag(2, BYTES)
+        ids = b"".join(map(varint, self.id))
+        parts = [tag(1, BYTES), varint(len(ids)), ids] if ids else []
+        for size, message in zip(map(len, self.message), self.message, strict=True):
+            parts += (_HEADS[size] if size < _SHORT else head + varint(size), message)
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes) -> NodesMessage:
+        """The same as for any message, with a short cut through the nodes' bytes."""
+        nodes = cls()
+        at, end = 0, len(data)
+        while at < end:
+            run = at
+            while at + 1 < end and data[at] == _NODE_TAG and data[at + 1] < _SHORT:
+                behind = at + 2 + data[at + 1]
+                if behind > end:
+                    break
+                nodes.message.append(data[at + 2 : behind])
+                at = behind
+            if at == run:  # another field, or a longer node
+                number, at = read_varint(data, at, end)
+                behind = skip(data, at, end, number & 7)
+                if number >> 3 == 1:
+                    nodes._take("id", (1, _NUMBERS, None), number & 7, data, at, behind)
+                elif number >> 3 == 2:
+                    nodes._take("message", (2, _BLOBS, None), number & 7, data, at, behind)
+                at = behind
+        return nodes
 
 
 @dataclass

@@ -85,7 +85,7 @@ class Server:
 
     def _feeder_handlers(self) -> Any:
         feed = grpc.stream_stream_rpc_method_handler(
-            self._feed, request_deserializer=_decode, response_serializer=Reply.encode
+            self._feed, request_deserializer=bytes, response_serializer=Reply.encode
         )
         return grpc.method_handlers_generic_handler(SERVICE, {"Feed": feed})
 
@@ -105,7 +105,7 @@ class Server:
             context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
         return _SERVING
 
-    def _feed(self, requests: Iterator[Request | None], context: Any) -> Iterator[Reply]:
+    def _feed(self, requests: Iterator[bytes], context: Any) -> Iterator[Reply]:
         """One session: a reply for each request, until the client is gone or out of time."""
         with self._lock:
             full = self._open >= self._limits.sessions
@@ -118,11 +118,13 @@ class Server:
         watch = _Watch(context, self._limits)
         try:
             session = Session(self._sources, self._options, self._limits)
-            for request in requests:
-                if request is None:
-                    context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the request is no message")
-                    return
+            for data in requests:
                 watch.touch()
+                try:
+                    request = Request.decode(data)
+                except WireError as error:
+                    said = f"the request is no message: {error}"
+                    context.abort(grpc.StatusCode.INVALID_ARGUMENT, said)
                 yield session.answer(request)
                 watch.touch()
         finally:
@@ -158,13 +160,6 @@ class _Watch:
                 return
             if self._stopped.wait(rest):
                 return
-
-
-def _decode(data: bytes) -> Request | None:
-    try:
-        return Request.decode(data)
-    except WireError:
-        return None
 
 
 def _is_loopback(address: str) -> bool:

@@ -122,17 +122,19 @@ class Session:
     def _next(self, feeder: Feeder, request: Request, nodes: NodesMessage, reply: Reply) -> None:
         wanted = min(request.next, self._limits.batch)
         room = self._limits.reply_bytes - sum(map(len, nodes.message))
-        take, run = feeder.next, bool(request.run)
-        while wanted:
+        take, done, run = feeder.next, feeder.done, bool(request.run)
+        add_id, add_message = nodes.id.append, nodes.message.append
+        for _ in range(wanted):
             answer, node = take()
             if answer is not Next.NODE:
                 reply.next = answer
                 return
-            _add(nodes, node)
-            room -= len(nodes.message[-1])
+            node_id, message = node.id, node.message
+            add_id(node_id)
+            add_message(message)
             if run:
-                feeder.done(nodes.id[-1])
-            wanted -= 1
+                done(node_id)
+            room -= len(message)
             if room <= 0:
                 return
 
