@@ -14,6 +14,6 @@ mkdir -p "$corpus" "$root/build"
 "${CLANGXX:-clang++}" -std=c++17 -g -O1 -fsanitize=fuzzer,address,undefined \
     -fno-sanitize-recover=all -DCHAKRA_ET_LIBFUZZER -I "$cpp/include" "$cpp/tests/fuzz.cpp" \
     -o "$root/build/fuzz_feeder"
-"$python" "$root/tools/fuzz_seeds.py" "$corpus"
+"$python" "$root/tests/feeder/fuzz_seeds.py" "$corpus"
 "$root/build/fuzz_feeder" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
     -malloc_limit_mb=512 -print_final_stats=1 "$corpus"

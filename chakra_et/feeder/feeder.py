@@ -113,7 +113,7 @@ class Feeder:
         Raises FeederError, with the report of `blocked()`, if nodes are left in the end.
         """
         while True:
-            yield from self._engine.run()
+            yield from self._engine.run()  # the engine's own loop: nothing is done here per node
             stop = self._engine.stop
             if stop is not Next.FINISHED:
                 raise self._stuck()
@@ -269,7 +269,7 @@ def _unpacked(data: bytes) -> bytes:
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     """The decompressed content of an open file, as it comes."""
     own = not hasattr(file, "peek")
-    buffered: Any = io.BufferedReader(file) if own else file  # type: ignore[type-var]
+    buffered: Any = io.BufferedReader(file) if own else file
     head = buffered.peek(4)[:4]
     stream = buffered
     if head.startswith(_COMPRESSED[0]):

@@ -81,7 +81,7 @@ class Graph(Engine):
         rows: Iterable[int] = range(self._count)
         if self._options.skip_metadata:
             rows = np.flatnonzero(self._table.type != _METADATA).tolist()
-        node = self._table.node
+        node = self._table.maker()
         self._fresh = False
         for row in rows:
             self._straight = row

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009 - the functions below call dataclasses.field
 """The messages of `schema/feeder.proto`, written and read by the project's own wire codec.
 
 No protobuf runtime is needed to serve or to ask. A message is a dataclass whose fields say their

@@ -34,7 +34,7 @@ class FeederNode(NodeAttributes):
 
     def __init__(self, message: bytes) -> None:
         self._message = message
-        self._record: _Record | None = None
+        self._record: Record | None = None
 
     def __repr__(self) -> str:
         return f"<FeederNode {self.id} {self.type!s} {self.name!r} duration_ns={self.duration_ns}>"
@@ -57,9 +57,9 @@ class FeederNode(NodeAttributes):
         """The node's id, unique within its trace."""
         return self._read().id
 
-    def _read(self) -> _Record:
+    def _read(self) -> Record:
         if self._record is None:
-            self._record = _Record(self.message)
+            self._record = Record(self.message)
         return self._record
 
     @property
@@ -169,7 +169,7 @@ class FeederNode(NodeAttributes):
         return self._items(name)
 
 
-class _Record:
+class Record:
     """The top level of a Node's bytes. Raises WireError for what is none."""
 
     __slots__ = (

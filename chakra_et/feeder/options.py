@@ -92,7 +92,7 @@ class Options:
 def gating(
     node_id: int, edges: Iterable[tuple[int, EdgeKind, bool]], options: Options
 ) -> list[int]:
-    """The parents that a node with these edges waits for, as listed; dropped self edges left out."""
+    """The parents that a node with these edges waits for, dropped self edges left out."""
     parents = (parent for parent, kind, guess in edges if options.gates(kind, guess))
     return [p for p in parents if p != node_id or options.self_edge != "drop"]
 

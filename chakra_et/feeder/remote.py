@@ -185,7 +185,7 @@ class GrpcChannel:
             f"/{SERVICE}/Feed", request_serializer=Request.encode, response_deserializer=bytes
         )
         self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        self._replies = call(iter(self._requests.get, None), timeout=timeout_s)
+        self._replies: Any = call(iter(self._requests.get, None), timeout=timeout_s)
 
     def send(self, request: Request) -> None:
         """Send a request."""
@@ -198,8 +198,8 @@ class GrpcChannel:
         except StopIteration:
             raise FeederError(Code.IO, "the server has ended the session") from None
         except grpc.RpcError as error:
-            status = error.code().name  # type: ignore[attr-defined]
-            said = error.details()  # type: ignore[attr-defined]
+            status = error.code().name
+            said = error.details()
             raise FeederError(Code.IO, f"the server says {status}: {said}") from None
         return Reply.decode(data)
 

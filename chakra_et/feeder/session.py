@@ -1,4 +1,4 @@
-"""One client's hold on the feeders of a service: requests in, replies out, whatever carries them."""
+"""One client's hold on the feeders of a service, whatever carries its requests."""
 
 from __future__ import annotations
 
@@ -157,5 +157,3 @@ def encode_options(options: Options) -> OptionsMessage:
         strict_window=int(options.strict_window),
         repeat=options.repeat,
     )
-
-

@@ -77,9 +77,7 @@ class NativeFeeder:
 
     def next(self) -> tuple[Next, NativeNode | None]:
         node, error = NativeNode(), _Error()
-        answer = Next(
-            self._lib.chakra_et_take_next(self._feeder, c.byref(node), c.byref(error))
-        )
+        answer = Next(self._lib.chakra_et_take_next(self._feeder, c.byref(node), c.byref(error)))
         if answer is Next.FAILED:
             _check(error)
         return answer, node if answer is Next.NODE else None

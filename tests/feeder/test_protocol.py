@@ -125,7 +125,9 @@ def test_gates() -> None:
 def test_fields_and_presence() -> None:
     attrs = attribute("is_cpu_op", 7, 0) + attribute("comm_size", 13, 7) + attribute("x", 29, "y")
     attrs += attribute("duration_ns", 9, 4_600) + attribute("pg_name", 29, "1")
-    data = trace([N(0, name="a", duration=5, attrs=attrs), N(1, attrs=attribute("is_cpu_op", 27, 1))])
+    data = trace(
+        [N(0, name="a", duration=5, attrs=attrs), N(1, attrs=attribute("is_cpu_op", 27, 1))]
+    )
     for window in (0, 5):
         first, second = list(Feeder(data, window=window))
         assert (first.name, first.duration_ns, first.start_ns) == ("a", 4_600, None)

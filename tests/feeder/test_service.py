@@ -78,7 +78,7 @@ def test_calls_and_errors() -> None:
     with pytest.raises(FeederError, match="node 3 is not ready: it is waiting") as caught:
         feeder.take(3)
     assert (caught.value.code, caught.value.node) == (Code.NOT_READY, 3)
-    assert "3 \"last\" waits for 1 (ready), 2 (ready)" in feeder.blocked()
+    assert '3 "last" waits for 1 (ready), 2 (ready)' in feeder.blocked()
     feeder.reset()
     assert drained(feeder, 10) == [0, 1, 2, 3]
     feeder.rewind()
@@ -324,5 +324,3 @@ def test_grpc_killed_server(remote: Any, tmp_path: Path) -> None:
         with pytest.raises(FeederError, match="UNAVAILABLE"):
             feeder.counts()
         feeder.close()
-
-

@@ -1,12 +1,17 @@
 // The feeder under the names of mlcommons' feeder. Replaces its folder src/feeder.
 //
 // As there, control dependencies do not gate: define CHAKRA_ET_FACADE_GATE_CONTROL to have them do.
+// Some of the standard headers are here only because simulators count on them.
 #ifndef CHAKRA_ET_FACADE_FEEDER_H
 #define CHAKRA_ET_FACADE_FEEDER_H
 
+#include <fstream>
 #include <memory>
+#include <queue>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "et_feeder_node.h"

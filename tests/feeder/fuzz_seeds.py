@@ -1,4 +1,4 @@
-"""Write small traces as a first corpus for fuzzing: python tools/fuzz_seeds.py FOLDER."""
+"""Write small traces as a first corpus for fuzzing: python tests/feeder/fuzz_seeds.py FOLDER."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "feeder")]
 
 from traces import N, attribute, bytes_field, number_field, random_nodes, trace  # noqa: E402
