@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-CPP = ROOT / "chakra_et" / "feeder" / "cpp"
-DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
+from places import CPP, DATA
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CPP, ROOT
+from places import CPP, ROOT
 from traces import N, attribute, random_nodes, trace
 
 from chakra_et.feeder import native
