@@ -1,23 +1,15 @@
-"""What the feeder's tests share: the data folder, and the C++ library if there is a compiler."""
+"""What the feeder's tests share: the C++ library, if there is a compiler."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-from places import CPP, DATA
 
-
-@pytest.fixture(scope="session")
-def data() -> Path:
-    """The folder of real traces."""
-    if not DATA.is_dir():
-        pytest.skip(f"no real traces in {DATA} (set CHAKRA_ET_DATA)")
-    return DATA
+from .places import CPP
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +24,7 @@ def compiler() -> str:
 @pytest.fixture(scope="session")
 def native(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The C interface as a library."""
-    from native import load
+    from .native import load
 
     target = tmp_path_factory.mktemp("lib") / "libchakra_et_feeder.so"
     command = [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]

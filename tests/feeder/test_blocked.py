@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from native import NativeFeeder
-from traces import N, attribute, trace
 
 from chakra_et.feeder import Code, Feeder, FeederError, FeederSet, Next
+
+from .native import NativeFeeder
+from .traces import N, attribute, trace
 
 
 def p2p(peer: str, rank: int, tag: int = 3) -> bytes:

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import CPP, ROOT
-from traces import N, attribute, random_nodes, trace
 
 from chakra_et.feeder import native
+
+from .places import CPP, ROOT
+from .traces import N, attribute, random_nodes, trace
 
 EXAMPLES = ROOT / "examples" / "feeder"
 INCLUDE = CPP / "include"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from traces import N, random_nodes, reference_order, trace
 
 from chakra_et.converters.et.wire import varint
 from chakra_et.feeder import Code, FeederError, Next, Options
@@ -22,6 +21,8 @@ from chakra_et.feeder.client import PipeChannel, RemoteFeeder
 from chakra_et.feeder.messages import OptionsMessage, Reply, Request
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.feeder.stdio import read_frame, serve
+
+from .traces import N, random_nodes, reference_order, trace
 
 CHAKRA = [sys.executable, "-m", "chakra_et.cli"]
 DIAMOND = [N(0), N(1, [0]), N(2, [0]), N(3, [1, 2], name="last")]
