@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 HEADERS = ROOT / "chakra_et" / "feeder" / "cpp" / "include"
 DRAIN = ROOT / "chakra_et" / "feeder" / "cpp" / "tools" / "drain.cpp"
+MAPPING = ("c++", "python")  # these map the file: its pages are not counted as theirs
 SHAPES = ("chain", "wide", "independent", "window", "fwd", "rand", "frand")
 
 
@@ -105,7 +106,8 @@ def write_trace(path: Path, shape: str, count: int, fat: bool = False) -> None:
 class Run:
     load: float
     drain: float
-    peak: float  # MB of resident memory beyond the file
+    cpu: float  # seconds of the whole process, start and end included
+    peak: float  # MB of resident memory
 
 
 def run(command: list[str], trace: Path, nodes: int) -> Run:
@@ -123,7 +125,8 @@ def run(command: list[str], trace: Path, nodes: int) -> Run:
     found = re.search(r"nodes=(\d+) load=([\d.]+) drain=([\d.]+)", text)
     if status != 0 or found is None or int(found[1]) != nodes:
         raise SystemExit(f"{command[0]} failed on {trace.name} (status {status}): {text[:200]}")
-    return Run(float(found[2]), float(found[3]), usage.ru_maxrss / 1024)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(float(found[2]), float(found[3]), cpu, usage.ru_maxrss / 1024)
 
 
 def build_drain(folder: Path) -> Path | None:
@@ -174,17 +177,14 @@ def baseline(command: list[str], folder: Path) -> float:
     return run(command, empty, 1).peak
 
 
-def report(shape: str, nodes: int, fat: bool, args: argparse.Namespace, folder: Path) -> None:
-    trace = folder / f"{shape}-{nodes}{'-fat' if fat else ''}.et"
-    if not trace.exists():
-        write_trace(trace, shape, nodes, fat)
+def report(trace: Path, nodes: int, table: dict[str, list[str]], repeat: int, folder: Path) -> None:
+    """Run every program on a trace, in turn, and print the medians."""
     size = trace.stat().st_size
-    table = programs_cache(args, folder)
     runs: dict[str, list[Run]] = {name: [] for name in table}
-    for _ in range(args.repeat):
+    for _ in range(repeat):
         for name, command in table.items():
             runs[name].append(run(command, trace, nodes))
-    print(f"\n{shape}, {nodes:,} nodes of {size / nodes:.0f} bytes")
+    print(f"\n{trace.stem}: {nodes:,} nodes of {size / nodes:.0f} bytes")
     print(
         f"{'':10}{'load s':>9}{'drain s':>9}{'sum s':>9}{'nodes/s':>12}{'peak MB':>9}{'B/node':>8}"
     )
@@ -193,24 +193,15 @@ def report(shape: str, nodes: int, fat: bool, args: argparse.Namespace, folder: 
         load = statistics.median(r.load for r in results)
         drain = statistics.median(r.drain for r in results)
         peak = statistics.median(r.peak for r in results)
-        mapped = size / 2**20 if name == "c++" else 0.0
+        mapped = size / 2**20 if name in MAPPING else 0.0
         per_node = (peak - mapped - baseline(table[name], folder)) * 2**20 / nodes
+        ratio = f"{(load + drain) / ours:8.1f} x" if ours else ""
         ours = ours or load + drain
-        ratio = f"{(load + drain) / ours:8.1f} x" if name != "c++" else ""
+        cpu = statistics.median(r.cpu for r in results)
         print(
-            f"{name:10}{load:9.3f}{drain:9.3f}{load + drain:9.3f}"
-            f"{nodes / (load + drain):12,.0f}{peak:9.0f}{per_node:8.0f}{ratio}"
+            f"{name:10}{load:10.3f}{drain:10.3f}{load + drain:10.3f}{cpu:10.2f}"
+            f"{nodes / (load + drain):10,.0f}{peak:10.0f}{per_node:10.0f}{ratio}"
         )
-
-
-def programs_cache(
-    args: argparse.Namespace,
-    folder: Path,
-    cache: dict[str, dict[str, list[str]]] = {},  # noqa: B006
-) -> dict[str, list[str]]:
-    if "all" not in cache:
-        cache["all"] = programs(folder, args.peer, args.no_python)
-    return cache["all"]
 
 
 def main() -> None:
@@ -230,8 +221,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        table = programs(folder, args.peer, args.no_python)
         for shape in args.shape or ["window"]:
-            report(shape, args.nodes, args.fat, args, folder)
+            trace = folder / f"{shape}-{args.nodes}{'-fat' if args.fat else ''}.et"
+            if not trace.exists():
+                write_trace(trace, shape, args.nodes, args.fat)
+            report(trace, args.nodes, table, args.repeat, folder)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from chakra_et.feeder import native
 
@@ -84,6 +86,36 @@ def test_javascript_client(path: Path) -> None:
     chakra = f"{sys.executable} -m chakra_et.cli"
     out = run(tool("node"), EXAMPLES / "client.mjs", path, CHAKRA=chakra)
     assert out == "3 nodes, 12 us\n"
+
+
+@pytest.mark.parametrize(
+    ("macro", "library_name", "header"),
+    [("CHAKRA_ET_WITH_ZLIB", "z", "zlib.h"), ("CHAKRA_ET_WITH_ZSTD", "zstd", "zstd.h")],
+)
+def test_compressed(
+    compiler: str, path: Path, tmp_path: Path, macro: str, library_name: str, header: str
+) -> None:
+    if not Path("/usr/include", header).exists():
+        pytest.skip(f"no {header}")
+    gzipped, zstd = tmp_path / "t.et.gz", tmp_path / "t.et.zst"
+    data = path.read_bytes()
+    gzipped.write_bytes(gzip.compress(data[:9]) + gzip.compress(data[9:]))
+    zstd.write_bytes(zstandard.compress(data))
+    good, other = (gzipped, zstd) if library_name == "z" else (zstd, gzipped)
+    program = tmp_path / "drain"
+    flags = ["-std=c++17", "-O1", *WARNINGS, "-I", str(INCLUDE), f"-D{macro}"]
+    run(compiler, *flags, CPP / "tools" / "drain.cpp", f"-l{library_name}", "-o", program)
+    for window in ((), ("2",)):
+        assert run(program, good, *window).startswith("nodes=3 ")
+        assert run(program, path, *window).startswith("nodes=3 ")
+        cut = tmp_path / "cut"
+        cut.write_bytes(good.read_bytes()[:-9])
+        for bad, said in ((other, "not built in"), (cut, "cannot read")):
+            done = subprocess.run(
+                [program, bad, *window], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 1
+            assert said in done.stderr
 
 
 PROJECT = """

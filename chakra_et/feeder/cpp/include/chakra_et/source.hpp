@@ -133,15 +133,15 @@ inline bool is_zstd(const wire::Byte* p, size_t n) {
 // Unpacks a compressed stream; an empty function when the library for it is not built in.
 inline ReadBytes unpack_gzip(ReadBytes inner) {
 #ifdef CHAKRA_ET_WITH_ZLIB
-  struct State {
+  struct Inflater {
     z_stream z{};
     bool open = false, ended = false;
     wire::Byte in[65536];
-    ~State() {
+    ~Inflater() {
       if (open) inflateEnd(&z);
     }
   };
-  std::shared_ptr<State> s(new (std::nothrow) State);
+  std::shared_ptr<Inflater> s(new (std::nothrow) Inflater);
   if (!s || inflateInit2(&s->z, 15 + 16) != Z_OK) return ReadBytes();
   s->open = true;
   return [s, inner](void* out, size_t size) -> int64_t {
@@ -171,14 +171,14 @@ inline ReadBytes unpack_gzip(ReadBytes inner) {
 
 inline ReadBytes unpack_zstd(ReadBytes inner) {
 #ifdef CHAKRA_ET_WITH_ZSTD
-  struct State {
+  struct Decoder {
     ZSTD_DStream* z = ZSTD_createDStream();
     ZSTD_inBuffer in{nullptr, 0, 0};
     size_t hint = 1;
     wire::Byte bytes[65536];
-    ~State() { ZSTD_freeDStream(z); }
+    ~Decoder() { ZSTD_freeDStream(z); }
   };
-  std::shared_ptr<State> s(new (std::nothrow) State);
+  std::shared_ptr<Decoder> s(new (std::nothrow) Decoder);
   if (!s || s->z == nullptr) return ReadBytes();
   return [s, inner](void* out, size_t size) -> int64_t {
     ZSTD_outBuffer to{out, size, 0};
