@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from chakra_et.errors import ChakraError
@@ -17,7 +18,7 @@ from chakra_et.feeder.messages import (
     Reply,
     Request,
 )
-from chakra_et.feeder.options import EVERY_KIND, Fault, Next, Options, Order, edge_kinds
+from chakra_et.feeder.options import EVERY_KIND, Fault, Next, Options, Order, State, edge_kinds
 
 ORDERS: Final[tuple[Order, ...]] = ("id", "start")
 FAULTS: Final[tuple[Fault, ...]] = ("fail", "drop", "wait")
@@ -49,6 +50,8 @@ class Session:
         self._options = options
         self._limits = limits
         self._feeders: dict[int, Feeder] = {}
+        self._runs: dict[int, Iterator[Any]] = {}
+        self._last: dict[int, int] = {}  # of a run
 
     def answer(self, request: Request) -> Reply:
         """Carry out a request."""
@@ -64,6 +67,8 @@ class Session:
         return reply
 
     def _carry_out(self, request: Request, reply: Reply) -> None:
+        if not request.run or request.open is not None or request.restart:
+            self._end_run(request.rank)
         feeder = self._feeder(request)
         if request.restart == REWIND:
             feeder.rewind()
@@ -122,21 +127,53 @@ class Session:
     def _next(self, feeder: Feeder, request: Request, nodes: NodesMessage, reply: Reply) -> None:
         wanted = min(request.next, self._limits.batch)
         room = self._limits.reply_bytes - sum(map(len, nodes.message))
-        take, done, run = feeder.next, feeder.done, bool(request.run)
+        before = len(nodes.id)
+        ready = self._running(feeder, request.rank) if request.run else _taking(feeder)
         add_id, add_message = nodes.id.append, nodes.message.append
-        for _ in range(wanted):
-            answer, node = take()
-            if answer is not Next.NODE:
-                reply.next = answer
-                return
-            node_id, message = node.id, node.message
-            add_id(node_id)
-            add_message(message)
-            if run:
-                done(node_id)
-            room -= len(message)
-            if room <= 0:
-                return
+        try:
+            for node in islice(ready, wanted):
+                message = node.message
+                add_id(node.id)
+                add_message(message)
+                room -= len(message)
+                if room <= 0:
+                    return
+        except FeederError as error:
+            if error.code is not Code.BLOCKED:  # which the reply tells otherwise
+                raise
+        finally:
+            if request.run and len(nodes.id) > before:
+                self._last[request.rank] = nodes.id[-1]
+        if len(nodes.id) < before + wanted:
+            reply.next = self._why(feeder)
+
+    def _running(self, feeder: Feeder, rank: int) -> Iterator[Any]:
+        """The run of a rank: one loop over all requests, so that it need not be begun again."""
+        if rank not in self._runs:
+            self._runs[rank] = iter(feeder)
+        return self._runs[rank]
+
+    def _end_run(self, rank: int) -> None:
+        """For the client all nodes of a run are done; the loop may still have the last one."""
+        if self._runs.pop(rank, None) is not None:
+            feeder, last = self._feeders[rank], self._last.pop(rank, None)
+            if last is not None and feeder.state(last) is State.TAKEN:
+                feeder.done(last)
+
+    def _why(self, feeder: Feeder) -> Next:
+        """Why there are no more nodes."""
+        if feeder.is_finished:
+            return Next.FINISHED
+        return Next.PENDING if feeder.counts().taken else Next.BLOCKED
+
+
+def _taking(feeder: Feeder) -> Iterator[Any]:
+    """Takes node after node, without finishing them."""
+    while True:
+        answer, node = feeder.next()
+        if answer is not Next.NODE:
+            return
+        yield node
 
 
 def _add(nodes: NodesMessage, node: Any) -> None:

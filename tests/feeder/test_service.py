@@ -67,6 +67,31 @@ def test_same_order_as_the_reference() -> None:
         assert drained(RemoteFeeder(LocalChannel(data)), 1) == wanted
 
 
+def test_run_and_calls_mix() -> None:
+    feeder = RemoteFeeder(LocalChannel(trace(DIAMOND)), batch=2)
+    nodes = iter(feeder)
+    assert next(nodes).id == 0
+    feeder = RemoteFeeder(LocalChannel(trace([*DIAMOND, N(4, [9]), N(9, [4])])), batch=3)
+    with pytest.raises(FeederError, match="cycle: 4 waits for 9"):
+        assert [node.id for node in feeder] == [0, 1, 2, 3]
+    channel = LocalChannel(trace(DIAMOND))
+    for request in (Request(take=[0]), Request(next=9, run=1), Request(done=[0])):
+        channel.send(request)
+    answers = [channel.receive() for _ in range(3)]
+    assert answers[1].nodes is not None
+    assert (answers[1].nodes.id, answers[1].next) == ([], Next.PENDING)
+    channel.send(Request(next=2, run=1))
+    channel.send(Request(ready=9, count=1))
+    told = channel.receive(), channel.receive()
+    assert told[0].nodes is not None
+    assert told[0].nodes.id == [1, 2]
+    assert told[1].ready == [3]
+    channel.send(Request(restart=2, next=1, run=1))
+    first = channel.receive().nodes
+    assert first is not None
+    assert first.id == [0]
+
+
 def test_calls_and_errors() -> None:
     feeder = RemoteFeeder(LocalChannel(trace(DIAMOND)), options=Options(window=10))
     assert feeder.ready() == [0]
