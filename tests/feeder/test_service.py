@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from chakra_et.converters.et.wire import varint
-from chakra_et.feeder import Code, FeederError, Next, Options
+from chakra_et.feeder import Code, Feeder, FeederError, Next, Options
 from chakra_et.feeder.client import PipeChannel, RemoteFeeder
 from chakra_et.feeder.messages import OptionsMessage, Reply, Request
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.feeder.stdio import read_frame, serve
+from chakra_et.model import EdgeKind
 
 from .traces import N, random_nodes, reference_order, trace
 
@@ -350,3 +351,22 @@ def test_grpc_killed_server(remote: Any, tmp_path: Path) -> None:
         with pytest.raises(FeederError, match="UNAVAILABLE"):
             feeder.counts()
         feeder.close()
+
+
+def test_real_traces_in_the_same_order(remote: Any, data: Path) -> None:
+    paths = dict(enumerate(sorted((data / "et").rglob("*.et"))))
+    broken = len(paths)
+    paths[broken] = data / "et" / "broken_graph.0.et.gz"
+    served = remote.Server(paths)
+    served.start()
+    for rank, path in paths.items():
+        options = Options()
+        if rank == broken:
+            kinds = frozenset({EdgeKind.DATA})
+            options = Options(missing_parent="drop", self_edge="drop", gate=kinds)
+        wanted = [node.id for node in Feeder(path, options=options)]
+        with RemoteFeeder(remote.GrpcChannel(served.address), rank, options=options) as feeder:
+            assert [node.id for node in feeder] == wanted
+            feeder.reset()
+            assert drained(feeder, 1) == wanted
+    served.stop(0)
