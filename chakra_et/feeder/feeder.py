@@ -23,7 +23,8 @@ from chakra_et.feeder.scan import scan
 from chakra_et.feeder.table import FileTable, TraceTable
 from chakra_et.feeder.window import Window
 from chakra_et.files import read
-from chakra_et.io.source import BLOCK_BYTES, blocks, read_all
+from chakra_et.io.source import blocks, read_all
+from chakra_et.io.stream import BLOCK_BYTES
 from chakra_et.model import EdgeKind, Metadata, Trace
 
 Source = str | os.PathLike[str] | bytes | BinaryIO | Trace
