@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 from chakra_et.conversion import Conversion, convert, convert_directory
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
+from chakra_et.feeder import Feeder, FeederSet
 from chakra_et.files import read, write
 from chakra_et.model import EdgeKind, Trace, TraceSet
 
@@ -19,6 +20,8 @@ __all__ = [
     "CollectiveType",
     "Conversion",
     "EdgeKind",
+    "Feeder",
+    "FeederSet",
     "FormatError",
     "LinkError",
     "NodeType",

@@ -3,7 +3,7 @@
     python tools/generate.py            write
     python tools/generate.py --check    compare with what is there; exit 1 where it differs
 
-Derived are chakra_et/proto/et_def_pb2.py and .pyi, chakra_et/definitions.py and docs/attributes.md.
+Derived are chakra_et/proto/*_pb2.py and .pyi, chakra_et/definitions.py and docs/attributes.md.
 """
 
 from __future__ import annotations

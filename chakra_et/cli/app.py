@@ -10,6 +10,8 @@ from rich.console import Console
 
 from chakra_et import __version__
 from chakra_et.cli.convert import convert_command
+from chakra_et.cli.feed import feed_command
+from chakra_et.cli.feeder import feeder_command
 from chakra_et.cli.fix import fix_command
 from chakra_et.cli.info import info_command
 from chakra_et.cli.replay import ReplayCommand, replay_command
@@ -47,6 +49,8 @@ app.command("validate")(validate_command)
 app.command("explain")(explain_command)
 app.command("fix")(fix_command)
 app.command("replay", cls=ReplayCommand)(replay_command)
+app.command("feed")(feed_command)
+app.command("feeder")(feeder_command)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from derive import registry
 
 COMPILER = "1.63.2"
+PROTOS = ("et_def.proto", "feeder.proto")
 REQUIREMENTS = (f"grpcio-tools=={COMPILER}", "setuptools<81")
 PYTHONS = ("python3.12", "python3.11", "python3.10", "python3.9", "python3.8")
 ENVIRONMENT = registry.ROOT / ".venv-protoc"
@@ -28,7 +29,7 @@ def generate() -> dict[str, str]:
     python = _environment()
     with tempfile.TemporaryDirectory() as out:
         arguments = [f"-I{registry.SCHEMA}", f"--python_out={out}", f"--pyi_out={out}"]
-        _run([str(python), "-m", "grpc_tools.protoc", *arguments, "et_def.proto"])
+        _run([str(python), "-m", "grpc_tools.protoc", *arguments, *PROTOS])
         return {path.name: path.read_text("utf-8") for path in sorted(Path(out).iterdir())}
 
 

@@ -1,0 +1,134 @@
+"""`chakra feed`: hand out the nodes of a trace to a simulator in another process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chakra_et.errors import ChakraError
+from chakra_et.feeder.feeder import Source
+from chakra_et.feeder.feeder_set import find_ranks
+from chakra_et.feeder.options import Options, edge_kinds
+from chakra_et.feeder.session import Limits, Session
+from chakra_et.model.nodes import type_label
+
+
+class OrderChoice(str, Enum):
+    """In which order ready nodes are handed out."""
+
+    ID = "id"
+    START = "start"
+
+
+class FaultChoice(str, Enum):
+    """What to do about an edge that cannot be kept."""
+
+    FAIL = "fail"
+    DROP = "drop"
+    WAIT = "wait"
+
+
+def feed_command(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A trace, a directory of ranks, or a prefix.")
+    ],
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Serve over standard input and output.")
+    ] = False,
+    grpc: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Serve over gRPC, at HOST:PORT or unix:PATH."),
+    ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Allow an address that other machines can reach.")
+    ] = False,
+    rank: Annotated[int | None, typer.Option(help="Only this rank.")] = None,
+    order: Annotated[OrderChoice, typer.Option(help="Order of ready nodes.")] = OrderChoice.ID,
+    missing_parent: Annotated[
+        FaultChoice, typer.Option(help="About parents that the trace does not hold.")
+    ] = FaultChoice.FAIL,
+    self_edge: Annotated[
+        FaultChoice, typer.Option(help="About nodes that wait for themselves.")
+    ] = FaultChoice.FAIL,
+    gate: Annotated[
+        list[str] | None, typer.Option(help="A kind of edge that gates; all by default.")
+    ] = None,
+    skip_metadata: Annotated[
+        bool, typer.Option("--skip-metadata", help="Finish metadata nodes by themselves.")
+    ] = False,
+    window: Annotated[int, typer.Option(help="Nodes held at once; 0: all.")] = 0,
+    sessions: Annotated[int, typer.Option(help="gRPC: sessions at once.")] = 64,
+    idle: Annotated[float, typer.Option(help="gRPC: seconds a client may say nothing.")] = 300.0,
+    lifetime: Annotated[float, typer.Option(help="gRPC: seconds a session may last.")] = 86400.0,
+) -> None:
+    """Hand out nodes whose dependencies are done. Without a server: print the order of a run."""
+    if stdio and grpc is not None:
+        raise typer.BadParameter("choose one of --stdio and --grpc")
+    options = Options(
+        order=order.value,
+        missing_parent=missing_parent.value,
+        self_edge=self_edge.value,
+        skip_metadata=skip_metadata,
+        window=window,
+    )
+    if gate:
+        options = replace(options, gate=edge_kinds(gate))
+    sources = _sources(path, rank)
+    limits = Limits(sessions=sessions, idle_s=idle, session_s=lifetime)
+    if stdio:
+        _serve_stdio(sources, options, limits)
+    elif grpc is not None:
+        _serve_grpc(sources, options, limits, grpc, public)
+    else:
+        _print_order(sources, options)
+
+
+def _sources(path: Path, rank: int | None) -> dict[int, Source]:
+    if path.is_file():
+        return {0 if rank is None else rank: path}
+    found: dict[int, Source] = dict(find_ranks(path))
+    if rank is None:
+        return found
+    if rank not in found:
+        raise ChakraError(f"there is no rank {rank} here", path=path)
+    return {rank: found[rank]}
+
+
+def _serve_stdio(sources: Mapping[int, Source], options: Options, limits: Limits) -> None:
+    from chakra_et.feeder.stdio import serve
+
+    session = Session(sources, options, limits)
+    serve(session, sys.stdin.buffer, sys.stdout.buffer, limits.request_bytes)
+
+
+def _serve_grpc(
+    sources: Mapping[int, Source], options: Options, limits: Limits, address: str, public: bool
+) -> None:
+    try:
+        from chakra_et.feeder.remote import Server
+    except ImportError:
+        raise ChakraError(
+            "gRPC is not installed", remedy="pip install 'chakra-et[grpc]', or use --stdio."
+        ) from None
+    server = Server(sources, address, options=options, limits=limits, public=public)
+    server.start()
+    typer.echo(f"serving {len(sources)} ranks at {server.address}", err=True)
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        server.stop()
+
+
+def _print_order(sources: Mapping[int, Source], options: Options) -> None:
+    from chakra_et.feeder.feeder import Feeder
+
+    for rank in sorted(sources):
+        for node in Feeder(sources[rank], options=options):
+            kind = type_label(int(node.type))
+            typer.echo(f"{rank}\t{node.id}\t{kind}\t{node.duration_ns}\t{node.name}")

@@ -1,0 +1,59 @@
+"""`chakra feeder`: where the C++ feeder lies, and how a simulator takes it in."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chakra_et.errors import ChakraError
+from chakra_et.feeder import native
+
+
+class FacadeChoice(str, Enum):
+    """Whose names to take."""
+
+    ASTRA_SIM = "astra-sim"
+    MLCOMMONS = "mlcommons"
+
+
+def feeder_command(
+    cmake_dir: Annotated[
+        bool, typer.Option("--cmake-dir", help="Print the folder for CMAKE_PREFIX_PATH.")
+    ] = False,
+    include_dir: Annotated[
+        bool, typer.Option("--include-dir", help="Print the folder of the headers.")
+    ] = False,
+    source_dir: Annotated[
+        bool, typer.Option("--source-dir", help="Print the folder with the C interface's source.")
+    ] = False,
+    facade: Annotated[
+        FacadeChoice | None, typer.Option(help="Put a drop-in into the folder given by --into.")
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(help="The simulator's chakra folder: the one that holds src/ and schema/."),
+    ] = None,
+) -> None:
+    """Find the C++ feeder, or put it in place of the one that a simulator has."""
+    if facade is not None:
+        if into is None:
+            raise ChakraError("where to?", remedy="Add --into DIR, the simulator's chakra folder.")
+        for path in native.install_facade(facade.value, into):
+            typer.echo(path)
+        return
+    asked = [
+        folder
+        for wanted, folder in (
+            (cmake_dir, native.CMAKE_DIR),
+            (include_dir, native.INCLUDE_DIR),
+            (source_dir, native.SOURCE_DIR),
+        )
+        if wanted
+    ]
+    if not asked:
+        raise ChakraError("nothing asked for", remedy="See chakra feeder --help.")
+    for folder in asked:
+        typer.echo(folder)

@@ -1,0 +1,2 @@
+// All code is in the headers; this file takes the place of one of the same name.
+#include "et_feeder.h"

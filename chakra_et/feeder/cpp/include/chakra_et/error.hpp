@@ -1,0 +1,113 @@
+// Errors as values. Nothing in this library throws, prints or ends the process.
+#ifndef CHAKRA_ET_ERROR_HPP
+#define CHAKRA_ET_ERROR_HPP
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace chakra_et {
+
+enum class Code : uint8_t {
+  ok = 0,
+  io = 1,              // the file or stream could not be read
+  truncated = 2,       // the input ends inside a record
+  malformed = 3,       // bytes that are no message
+  too_large = 4,       // a record, or the input, is longer than the limit
+  old_schema = 5,      // a trace of a schema before 0.0.4
+  duplicate_id = 6,    // two nodes have one id
+  missing_parent = 7,  // a node waits for a node that the trace does not hold
+  self_edge = 8,       // a node waits for itself
+  unknown_node = 9,    // no such node (or, with a window, not read yet)
+  not_ready = 10,      // take() of a node that waits, is taken or is done
+  not_taken = 11,      // done() or push_back() of a node that is not taken
+  blocked = 12,        // nodes are left, but none is ready and none is taken
+  in_flight = 13,      // rewind() while nodes are taken
+  not_seekable = 14,   // rewind() of a stream
+  window_full = 15,    // strict window: every node in it waits for one outside
+  out_of_memory = 16,
+  unsupported = 17,    // compressed input without the library for it
+  invalid_option = 18,
+  mismatch = 19,       // ranks disagree about a collective
+};
+
+inline const char* code_name(Code code) {
+  static const char* const names[] = {
+      "ok",           "io",           "truncated",     "malformed",   "too_large",
+      "old_schema",   "duplicate_id", "missing_parent", "self_edge",  "unknown_node",
+      "not_ready",    "not_taken",    "blocked",       "in_flight",   "not_seekable",
+      "window_full",  "out_of_memory", "unsupported",  "invalid_option", "mismatch"};
+  auto index = static_cast<size_t>(code);
+  return index < sizeof(names) / sizeof(names[0]) ? names[index] : "?";
+}
+
+// What went wrong, and where: the node, the other node if there is one, the byte offset.
+struct Error {
+  Code code = Code::ok;
+  uint64_t node = 0;
+  uint64_t other = 0;   // the parent, or a count
+  uint64_t offset = 0;  // of the record, in the uncompressed input
+  const char* detail = "";  // a literal: never freed
+
+  explicit operator bool() const { return code != Code::ok; }
+
+  std::string message() const {
+    auto n = std::to_string(node), o = std::to_string(other), at = std::to_string(offset);
+    switch (code) {
+      case Code::ok: return "ok";
+      case Code::io: return std::string("cannot read: ") + detail;
+      case Code::truncated: return "the input ends inside the record at byte " + at;
+      case Code::malformed: return "the record at byte " + at + " is no message: " + detail;
+      case Code::too_large:
+        return "the record at byte " + at + " says it has " + o + " bytes, over the limit";
+      case Code::old_schema:
+        return "a trace of a schema older than 0.0.4, which means other things by the same bytes";
+      case Code::duplicate_id: return "two nodes have the id " + n;
+      case Code::missing_parent:
+        return "node " + n + " waits for node " + o + ", which is not in the trace";
+      case Code::self_edge: return "node " + n + " waits for itself";
+      case Code::unknown_node: return "no node " + n;
+      case Code::not_ready: return "node " + n + " is not ready: it is " + detail;
+      case Code::not_taken: return "node " + n + " is not taken: it is " + detail;
+      case Code::blocked:
+        return o + " nodes are left, but none is ready and none is taken; see blocked()";
+      case Code::in_flight: return o + " nodes are still taken";
+      case Code::not_seekable: return "a stream cannot be read again";
+      case Code::window_full:
+        return "each of the " + o + " nodes in the window waits for one outside it";
+      case Code::out_of_memory: return "out of memory";
+      case Code::unsupported: return std::string("not built in: ") + detail;
+      case Code::invalid_option: return std::string("invalid option: ") + detail;
+      case Code::mismatch: return "collective of node " + n + ": " + detail;
+    }
+    return code_name(code);
+  }
+};
+
+inline Error make_error(Code code, uint64_t node = 0, uint64_t other = 0, uint64_t offset = 0,
+                        const char* detail = "") {
+  return Error{code, node, other, offset, detail};
+}
+
+// A value or an error. Look at it before use: `if (!result) return result.error();`
+template <class T>
+class Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}
+  Result(Error error) : error_(error) {}
+
+  explicit operator bool() const { return error_.code == Code::ok; }
+  const Error& error() const { return error_; }
+  T& value() { return value_; }
+  const T& value() const { return value_; }
+  T* operator->() { return &value_; }
+  T& operator*() { return value_; }
+
+ private:
+  Error error_{};
+  T value_{};
+};
+
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_ERROR_HPP

@@ -1,0 +1,239 @@
+// The feeders of many ranks: fair draining, collectives that all members have reached, and who
+// waits for whom across ranks. Different ranks may be worked on by different threads; the calls
+// that look at all ranks need the others to hold still.
+#ifndef CHAKRA_ET_FEEDER_SET_HPP
+#define CHAKRA_ET_FEEDER_SET_HPP
+
+#include <map>
+
+#include "feeder.hpp"
+
+namespace chakra_et {
+
+struct Member {
+  uint64_t rank = 0;
+  uint64_t id = 0;
+};
+
+struct Collective {
+  std::string group;  // pg_name
+  uint64_t type = 0;  // comm_type
+  std::vector<Member> members;
+};
+
+class FeederSet {
+ public:
+  // PREFIX.0.et, PREFIX.1.et and so on, until a number has no file.
+  static Result<FeederSet> open(const std::string& prefix, const Options& options = Options()) {
+    FeederSet set;
+    for (uint64_t rank = 0;; ++rank) {
+      std::string path = prefix + "." + std::to_string(rank) + ".et";
+      if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+        std::fclose(file);
+      } else if (rank == 0) {
+        return make_error(Code::io, 0, 0, 0, "no file PREFIX.0.et");
+      } else {
+        return set;
+      }
+      Result<Feeder> feeder = Feeder::open(path, options);
+      if (!feeder) return feeder.error();
+      set.add(rank, std::move(feeder.value()));
+    }
+  }
+
+  void add(uint64_t rank, Feeder&& feeder) { feeders_.insert_or_assign(rank, std::move(feeder)); }
+
+  // Who belongs to a process group. Unknown groups have the members whose traces name them; the
+  // group without a name, and "0", have everybody.
+  void set_group(const std::string& name, std::vector<uint64_t> ranks) {
+    std::sort(ranks.begin(), ranks.end());
+    groups_[name] = std::move(ranks);
+  }
+
+  size_t size() const { return feeders_.size(); }
+  std::map<uint64_t, Feeder>& feeders() { return feeders_; }
+  const std::map<uint64_t, Feeder>& feeders() const { return feeders_; }
+  Feeder* feeder(uint64_t rank) {
+    auto found = feeders_.find(rank);
+    return found == feeders_.end() ? nullptr : &found->second;
+  }
+
+  // Takes the first ready node of the next rank that has one, rank after rank.
+  Next next(uint64_t& rank, NodeView& out) {
+    bool pending = false, blocked = false, failed = false;
+    auto at = feeders_.upper_bound(last_);
+    for (size_t tried = 0; tried < feeders_.size(); ++tried, ++at) {
+      if (at == feeders_.end()) at = feeders_.begin();
+      switch (at->second.next(out)) {
+        case Next::node:
+          rank = last_ = at->first;
+          return Next::node;
+        case Next::pending: pending = true; break;
+        case Next::blocked: blocked = true; break;
+        case Next::failed: failed = true; break;
+        case Next::finished: break;
+      }
+    }
+    if (failed) return Next::failed;
+    if (pending) return Next::pending;
+    return blocked ? Next::blocked : Next::finished;
+  }
+
+  bool is_finished() const {
+    for (const auto& entry : feeders_) {
+      if (!entry.second.is_finished()) return false;
+    }
+    return true;
+  }
+
+  // The first collective, by group name, whose node is ready on every member. Nothing is taken.
+  // `found` is false when there is none yet.
+  Error next_collective_ready(Collective& out, bool& found) {
+    found = false;
+    for (auto& entry : arrivals(false)) {
+      const std::vector<uint64_t>& members = members_of(entry.first);
+      if (entry.second.size() < members.size() || members.empty()) continue;
+      Collective candidate;
+      candidate.group = entry.first;
+      for (uint64_t rank : members) {
+        auto there = entry.second.find(rank);
+        if (there == entry.second.end()) break;
+        candidate.members.push_back(Member{rank, there->second});
+      }
+      if (candidate.members.size() != members.size()) continue;
+      if (Error error = agree(candidate)) return error;
+      out = std::move(candidate);
+      found = true;
+      return Error{};
+    }
+    return Error{};
+  }
+
+  // Why nothing happens, rank by rank, and what the ranks lack from each other.
+  std::string blocked(size_t limit = 20) {
+    std::string out;
+    for (auto& entry : feeders_) {
+      if (entry.second.is_finished()) continue;
+      out += "rank " + std::to_string(entry.first) + ": " + entry.second.blocked(limit).text();
+      explain_receives(entry.first, entry.second, out);
+    }
+    for (auto& entry : arrivals(true)) {
+      std::string absent;
+      for (uint64_t rank : members_of(entry.first)) {
+        if (entry.second.count(rank) == 0) absent += ' ' + std::to_string(rank);
+      }
+      if (absent.empty()) continue;
+      out += "group \"" + entry.first + "\": ";
+      for (auto& member : entry.second) {
+        out += "node " + std::to_string(member.second) + " of rank " +
+               std::to_string(member.first) + ", ";
+      }
+      out += "wait for rank" + absent + '\n';
+    }
+    return out;
+  }
+
+ private:
+  using Arrivals = std::map<std::string, std::map<uint64_t, uint64_t>>;  // group, rank -> node
+
+  static std::string group_of(const NodeView& node) {
+    return std::string(node.pg_name().value_or(std::string_view()));
+  }
+
+  // Per group and rank the first collective that is ready, or taken if those count as well.
+  Arrivals arrivals(bool with_taken) const {
+    Arrivals out;
+    for (const auto& entry : feeders_) {
+      auto arrive = [&](uint64_t id) {
+        NodeView node = entry.second.node(id);
+        if (node.type() == NodeType::comm_coll) out[group_of(node)].emplace(entry.first, id);
+      };
+      if (with_taken) entry.second.engine().each_taken(arrive);
+      for (uint64_t id : entry.second.ready()) arrive(id);
+    }
+    return out;
+  }
+
+  const std::vector<uint64_t>& members_of(const std::string& group) {
+    auto known = groups_.find(group);
+    if (known != groups_.end()) return known->second;
+    if (group.empty() || group == "0") {
+      std::vector<uint64_t>& all = groups_[group];
+      for (const auto& entry : feeders_) all.push_back(entry.first);
+      return all;
+    }
+    if (!scanned_) scan_groups();
+    return groups_[group];
+  }
+
+  void scan_groups() {
+    scanned_ = true;
+    std::map<std::string, std::vector<uint64_t>> named;
+    for (const auto& entry : feeders_) {
+      entry.second.engine().each_node([&](const NodeView& node) {
+        if (node.type() != NodeType::comm_coll) return;
+        std::vector<uint64_t>& ranks = named[group_of(node)];
+        if (ranks.empty() || ranks.back() != entry.first) ranks.push_back(entry.first);
+      });
+    }
+    for (auto& entry : named) groups_.emplace(entry.first, std::move(entry.second));
+  }
+
+  Error agree(Collective& collective) {
+    bool first = true;
+    std::optional<uint64_t> size;
+    for (const Member& member : collective.members) {
+      NodeView node = feeders_.find(member.rank)->second.node(member.id);
+      uint64_t type = node.comm_type().value_or(0);
+      if (first) {
+        collective.type = type;
+        size = node.comm_size();
+        first = false;
+      } else if (type != collective.type) {
+        return make_error(Code::mismatch, member.id, member.rank, 0, "its ranks name other types");
+      } else if (type == static_cast<uint64_t>(CollectiveType::all_reduce) &&
+                 node.comm_size() != size) {
+        return make_error(Code::mismatch, member.id, member.rank, 0, "its ranks name other sizes");
+      }
+    }
+    return Error{};
+  }
+
+  // For each receive that is ready or taken: is there a send for it?
+  void explain_receives(uint64_t rank, const Feeder& feeder, std::string& out) const {
+    std::map<std::pair<int64_t, int64_t>, uint64_t> earlier;  // (source, tag) -> receives so far
+    feeder.engine().each_node([&](const NodeView& node) {
+      if (node.type() != NodeType::comm_recv || !node.comm_src()) return;
+      int64_t source = *node.comm_src(), tag = node.comm_tag().value_or(0);
+      uint64_t nth = earlier[{source, tag}]++;
+      State state = feeder.state(node.id());
+      if (state != State::ready && state != State::taken) return;
+      out += "node " + std::to_string(node.id()) + " receives from rank " +
+             std::to_string(source) + " with tag " + std::to_string(tag) + ": " +
+             sender(static_cast<uint64_t>(source), rank, tag, nth) + '\n';
+    });
+  }
+
+  std::string sender(uint64_t source, uint64_t rank, int64_t tag, uint64_t nth) const {
+    auto found = feeders_.find(source);
+    if (found == feeders_.end()) return "no such rank";
+    std::string answer = "no send for it";
+    uint64_t seen = 0;
+    found->second.engine().each_node([&](const NodeView& node) {
+      if (node.type() != NodeType::comm_send || node.comm_tag().value_or(0) != tag) return;
+      if (node.comm_dst() != static_cast<int64_t>(rank) || seen++ != nth) return;
+      answer = "sent by node " + std::to_string(node.id()) + ", which is " +
+               state_name(found->second.state(node.id()));
+    });
+    return answer;
+  }
+
+  std::map<uint64_t, Feeder> feeders_;
+  std::map<std::string, std::vector<uint64_t>> groups_;
+  uint64_t last_ = UINT64_MAX;
+  bool scanned_ = false;
+};
+
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_FEEDER_SET_HPP

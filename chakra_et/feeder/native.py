@@ -1,0 +1,40 @@
+"""Where the C++ feeder lies in this package, and how it takes another feeder's place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from chakra_et.errors import ChakraError
+
+CPP_DIR: Final = Path(__file__).resolve().parent / "cpp"
+INCLUDE_DIR: Final = CPP_DIR / "include"
+SOURCE_DIR: Final = CPP_DIR / "src"
+CMAKE_DIR: Final = CPP_DIR / "cmake"
+
+_FACADES: Final = {"astra-sim": "feeder_v3", "mlcommons": "feeder"}
+_SCHEMA: Final = Path(__file__).resolve().parents[1] / "schema" / "et_def.proto"
+
+
+def install_facade(name: str, chakra: Path) -> list[Path]:
+    """Replace a feeder under `chakra`/src by ours, its names kept. The files that were written.
+
+    What lay in the feeder's folder is taken away; the schema and all else stays, except that a
+    schema is put where there is none.
+    """
+    folder = _FACADES[name]
+    if not chakra.is_dir():
+        raise ChakraError("no such folder", path=chakra)
+    target = chakra / "src" / folder
+    if target.is_dir():
+        shutil.rmtree(target)
+    shutil.copytree(CPP_DIR / "facade" / folder, target)
+    shutil.copytree(INCLUDE_DIR / "chakra_et", target / "chakra_et")
+    written = sorted(path for path in target.rglob("*") if path.is_file())
+    schema = chakra / "schema" / "protobuf" / "et_def.proto"
+    if not schema.exists():
+        schema.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_SCHEMA, schema)
+        written.append(schema)
+    return written

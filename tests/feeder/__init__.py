@@ -1,0 +1,1 @@
+"""Tests of the feeder, in all its forms."""

@@ -1,0 +1,233 @@
+"""Measure the feeders: load and drain of generated traces, time and memory per node.
+
+    python tools/bench_feeder.py                        # ours: C++ (built with c++ -O3) and Python
+    python tools/bench_feeder.py --peer v3=./v3drain --peer mlc=./mlcdrain
+
+A peer is any program that takes a trace file, loads it, takes and finishes every node, reading its
+type, duration and is_cpu_op, and prints `nodes=N load=SECONDS drain=SECONDS` on one line. Peers
+are not part of this repository. All programs run one after the other, `--repeat` rounds, and the
+table shows medians, so that ratios within one table can be trusted more than single figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+HEADERS = ROOT / "chakra_et" / "feeder" / "cpp" / "include"
+DRAIN = ROOT / "chakra_et" / "feeder" / "cpp" / "tools" / "drain.cpp"
+MAPPING = ("c++", "python")  # these map the file: its pages are not counted as theirs
+SHAPES = ("chain", "wide", "independent", "window", "fwd", "rand", "frand")
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def field(number: int, payload: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def attribute(name: str, number: int, value: int | str) -> bytes:
+    body = field(1, name.encode())
+    if isinstance(value, str):
+        body += field(number, value.encode())
+    else:
+        body += varint(number << 3) + varint(value)
+    return field(10, body)
+
+
+def fat_tail() -> bytes:
+    """The nine attributes and the text of a node as PyTorch's converter writes them."""
+    values = "[[7, 8, 0, 1024, 4, 'cuda:0'], [9, 10, 0, 1024, 4, 'cuda:0'], 1, '<None>']"
+    inputs = field(1, values.encode()) + field(2, b"[[32, 32], [32, 32], [], []]")
+    inputs += field(3, b"['Tensor(float)', 'Tensor(float)', 'Int', 'None']")
+    outputs = field(1, b"[[11, 12, 0, 1024, 4, 'cuda:0']]") + field(2, b"[[32, 32]]")
+    numbers = ["rf_id", "fw_parent", "seq_id", "scope", "tid", "fw_tid", "stream"]
+    tail = field(8, inputs) + field(9, outputs)
+    tail += b"".join(attribute(name, 9, 1) for name in numbers)
+    return tail + attribute("op_schema", 29, "aten::mm(Tensor self, Tensor mat2)")
+
+
+def parents_of(shape: str, node: int, rng: random.Random) -> list[int]:
+    if node == 0 or shape == "independent":
+        return []
+    if shape == "chain":
+        return [node - 1]
+    if shape == "wide":
+        return [0]
+    low = max(0, node - 100) if shape in ("window", "fwd") else 0
+    return sorted({rng.randrange(low, node) for _ in range(rng.randint(1, 3))})
+
+
+def node_records(shape: str, count: int, fat: bool) -> Iterator[bytes]:
+    rng = random.Random(f"{shape}-{count}")
+    tail = fat_tail() if fat else b""
+    is_cpu = [attribute("is_cpu_op", 27, flag) for flag in (0, 1)]
+    for node in range(count):
+        parents = b"".join(map(varint, parents_of(shape, node, rng)))
+        record = (b"\x08" + varint(node) if node else b"") + field(2, b"op_%d" % node)
+        record += b"\x18\x04"
+        record += field(5, parents) if parents else b""
+        record += b"\x38" + varint(1 + node % 100) + tail + is_cpu[node % 3 == 0]
+        yield varint(len(record)) + record
+
+
+def write_trace(path: Path, shape: str, count: int, fat: bool = False) -> None:
+    """Write a trace of `count` nodes; the shapes that begin with f have all references forward."""
+    records = node_records(shape, count, fat)
+    if shape in ("fwd", "frand"):
+        records = reversed(list(records))
+    with path.open("wb") as file:
+        metadata = field(1, b"1.0.0")
+        file.write(varint(len(metadata)) + metadata)
+        file.writelines(records)
+
+
+@dataclass
+class Run:
+    load: float
+    drain: float
+    cpu: float  # seconds of the whole process, start and end included
+    peak: float  # MB of resident memory
+
+
+def run(command: list[str], trace: Path, nodes: int) -> Run:
+    """Run one program in its own process and measure its peak memory from outside."""
+    with tempfile.TemporaryFile("w+") as out:
+        pid = os.posix_spawn(
+            command[0],
+            [*command, str(trace)],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, out.fileno(), 1)],
+        )
+        _, status, usage = os.wait4(pid, 0)
+        out.seek(0)
+        text = out.read()
+    found = re.search(r"nodes=(\d+) load=([\d.]+) drain=([\d.]+)", text)
+    if status != 0 or found is None or int(found[1]) != nodes:
+        raise SystemExit(f"{command[0]} failed on {trace.name} (status {status}): {text[:200]}")
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(float(found[2]), float(found[3]), cpu, usage.ru_maxrss / 1024)
+
+
+def build_drain(folder: Path) -> Path | None:
+    compiler = os.environ.get("CXX") or shutil.which("c++")
+    if compiler is None:
+        print("no C++ compiler: the C++ feeder is left out", file=sys.stderr)
+        return None
+    program = folder / "drain"
+    subprocess.run(
+        [compiler, "-std=c++17", "-O3", "-I", str(HEADERS), str(DRAIN), "-o", str(program)],
+        check=True,
+    )
+    return program
+
+
+def programs(folder: Path, peers: list[str], skip_python: bool) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    if drain := build_drain(folder):
+        found["c++"] = [str(drain)]
+    if not skip_python:
+        found["python"] = [sys.executable, str(Path(__file__).resolve()), "--drain"]
+    for peer in peers:
+        name, _, program = peer.partition("=")
+        found[name] = [str(Path(program).resolve())]
+    return found
+
+
+def drain_in_python(trace: str) -> None:
+    from time import perf_counter
+
+    from chakra_et.feeder import Feeder
+
+    start = perf_counter()
+    feeder = Feeder(trace)
+    loaded = perf_counter()
+    count = total = 0
+    for node in feeder:
+        total += node.type + node.duration_ns // 1000 + bool(node.is_cpu_op)
+        count += 1
+    end = perf_counter()
+    print(f"nodes={count} load={loaded - start:.4f} drain={end - loaded:.4f} sum={total}")
+
+
+def baseline(command: list[str], folder: Path) -> float:
+    """Peak memory of a program on an empty trace, in MB."""
+    empty = folder / "empty.et"
+    write_trace(empty, "chain", 1)
+    return run(command, empty, 1).peak
+
+
+def report(trace: Path, nodes: int, table: dict[str, list[str]], repeat: int, folder: Path) -> None:
+    """Run every program on a trace, in turn, and print the medians."""
+    size = trace.stat().st_size
+    runs: dict[str, list[Run]] = {name: [] for name in table}
+    for _ in range(repeat):
+        for name, command in table.items():
+            runs[name].append(run(command, trace, nodes))
+    print(f"\n{trace.stem}: {nodes:,} nodes of {size / nodes:.0f} bytes")
+    print(
+        f"{'':10}{'load s':>9}{'drain s':>9}{'sum s':>9}{'nodes/s':>12}{'peak MB':>9}{'B/node':>8}"
+    )
+    ours = 0.0
+    for name, results in runs.items():
+        load = statistics.median(r.load for r in results)
+        drain = statistics.median(r.drain for r in results)
+        peak = statistics.median(r.peak for r in results)
+        mapped = size / 2**20 if name in MAPPING else 0.0
+        per_node = (peak - mapped - baseline(table[name], folder)) * 2**20 / nodes
+        ratio = f"{(load + drain) / ours:8.1f} x" if ours else ""
+        ours = ours or load + drain
+        cpu = statistics.median(r.cpu for r in results)
+        print(
+            f"{name:10}{load:10.3f}{drain:10.3f}{load + drain:10.3f}{cpu:10.2f}"
+            f"{nodes / (load + drain):10,.0f}{peak:10.0f}{per_node:10.0f}{ratio}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--shape", action="append", choices=SHAPES, help="default: window")
+    parser.add_argument("--fat", action="store_true", help="nodes of about 444 bytes")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PROGRAM")
+    parser.add_argument("--no-python", action="store_true")
+    parser.add_argument("--folder", type=Path, help="keep the traces here")
+    parser.add_argument("--drain", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.drain:
+        drain_in_python(args.drain)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        table = programs(folder, args.peer, args.no_python)
+        for shape in args.shape or ["window"]:
+            trace = folder / f"{shape}-{args.nodes}{'-fat' if args.fat else ''}.et"
+            if not trace.exists():
+                write_trace(trace, shape, args.nodes, args.fat)
+            report(trace, args.nodes, table, args.repeat, folder)
+
+
+if __name__ == "__main__":
+    main()
