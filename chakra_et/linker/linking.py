@@ -21,7 +21,7 @@ from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
-from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges
+from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
 from chakra_et.linker.edges.thread import thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.host_time import HostTime, host_time
@@ -76,12 +76,15 @@ def link(
     time = host_time(table, _forward_lanes(table, device))
     edges = _edges(table, host, device, streams, time)
     copies = EdgeList.certain(EdgeKind.SYNC, *np.zeros((2, 0), np.int64))
+    scopes: dict[int, str] = {}
     if device is not None:
         launched = launched_work(table, device, streams)
         calls = wait_calls(table, device)
         copies = copy_edges(table, blocking_copies(table, device))
+        syncs = sync_edges(table, device, launched, calls)
+        scopes = sync_scopes(calls, launched, syncs, table.lane)
         edges += [
-            sync_edges(table, device, launched, calls),
+            syncs,
             copies,
             event_edges(table, launched, calls),
             group_edges(table, communication),
@@ -93,7 +96,7 @@ def link(
             f"{streams.overlaps} device activities start before their predecessor on the stream "
             "has ended; they wait for the last one that had"
         )
-    trace = assemble(table, host, device, order, edges, own, communication, groups)
+    trace = assemble(table, host, device, order, edges, own, scopes, communication, groups)
     report = make_report(table, host, device, join, trace, communication, groups)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks

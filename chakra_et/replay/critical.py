@@ -54,7 +54,9 @@ def critical_path(
 ) -> CriticalPath:
     """Walk back from row `last` of the plan, always to the predecessor that ended last."""
     plan = layout.plan
-    before = Adjacency.of(len(plan), plan.target, plan.source)
+    found = np.array(times.found, np.int64).reshape(-1, 2)
+    source, target = np.append(plan.source, found[:, 0]), np.append(plan.target, found[:, 1])
+    before = Adjacency.of(len(plan), target, source)
     bound = {"host": 0, "device": 0, "communication": 0, "idle": 0}
     by_name: Counter[tuple[int, int]] = Counter()
     path: list[tuple[int, int]] = []

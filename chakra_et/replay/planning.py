@@ -13,15 +13,20 @@ from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Plan
 from chakra_et.replay.matching import Match
 from chakra_et.replay.network import AlphaBeta
+from chakra_et.replay.resolving import Waiting
+from chakra_et.replay.scopes import calls_that_wait
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass
 class Layout:
-    """A plan, where each rank's rows begin in it, and for each row the one that holds its end."""
+    """A plan, the calls that find their targets while running, where each rank's rows begin, and
+    for each row the one that holds its end.
+    """
 
     plan: Plan
+    waiting: Waiting
     first: list[int]
     ends_at: Rows
 
@@ -46,6 +51,8 @@ def make_plan(
     source = np.concatenate([c.edges.source + f for c, f in zip(ranks, first[:-1], strict=True)])
     target = np.concatenate([c.edges.target + f for c, f in zip(ranks, first[:-1], strict=True)])
     kind = np.concatenate([c.kind for c in ranks])
+    waiting, found_anew = calls_that_wait(ranks, first[:-1])
+    source, target, kind = source[~found_anew], target[~found_anew], kind[~found_anew]
     release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
     builder = _Builder(np.concatenate(durations), lag, np.concatenate(release), source, target)
     builder.join_overlaps(np.flatnonzero((kind == EdgeKind.STREAM) & (lag[target] < 0)))
@@ -54,7 +61,9 @@ def make_plan(
     plan = Plan(
         builder.duration, builder.lag, builder.release, builder.source, builder.target, total
     )
-    return Layout(plan, first[:-1].tolist(), builder.ends_at[:total])
+    # Work that meets other ranks has ended when the meeting has.
+    waiting.work = builder.ends_at[waiting.work]
+    return Layout(plan, waiting, first[:-1].tolist(), builder.ends_at[:total])
 
 
 class _Builder:

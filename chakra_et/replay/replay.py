@@ -19,6 +19,7 @@ from chakra_et.replay.figures import Figures, figures
 from chakra_et.replay.matching import Match, match_communication
 from chakra_et.replay.network import AlphaBeta
 from chakra_et.replay.planning import Layout, clock_offsets, make_plan, transfer_times
+from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.selectors import select
 
 Rows = npt.NDArray[np.int64]
@@ -92,7 +93,8 @@ def replay(
     offsets, alone = clock_offsets(ranks, members)
     transfers = transfer_times(ranks, durations, matches, network)
     layout = make_plan(ranks, durations, offsets, members, transfers)
-    times = run(layout.plan)
+    waiting = layout.waiting
+    times = run_resolving(layout.plan, waiting) if waiting.scopes else run(layout.plan)
     if not times.done.all():
         raise _stuck(given, ranks, layout, times, [match for match, _ in matches])
     unmatched = dict(matching.unmatched) if matching is not None else {}

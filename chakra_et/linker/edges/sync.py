@@ -110,6 +110,30 @@ def _own_stream(table: Activities, call: int, last: Rows, launched: Launched) ->
     return int(rows[np.argmax(when)])
 
 
+def sync_scopes(
+    calls: WaitCalls, launched: Launched, edges: EdgeList, lanes: Rows
+) -> dict[int, str]:
+    """What each call that waits for a stream or a device waits for, as the attribute `sync_on`.
+
+    `lanes` holds the lane of each activity. Where no record names the stream, it is that of the
+    edge.
+    """
+    place = {lane: pair for pair, lane in launched.lane_of.items()}
+    source = dict(zip(edges.target.tolist(), edges.source.tolist(), strict=True))
+    scopes = {}
+    for i in calls.of(Wait.STREAM, Wait.DEVICE).tolist():
+        call, device, stream = int(calls.call[i]), int(calls.device[i]), int(calls.stream[i])
+        pair = place.get(int(lanes[source[call]])) if call in source else None
+        if calls.kind[i] == Wait.DEVICE:
+            device = pair[0] if device == NONE and pair is not None else max(device, 0)
+            scopes[call] = f"device {device}"
+        elif calls.recorded[i] and stream != NONE:
+            scopes[call] = f"stream {device} {stream}"
+        elif pair is not None:
+            scopes[call] = f"stream {pair[0]} {pair[1]}"
+    return scopes
+
+
 def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     """Device copies that the launching call waited for.
 
