@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
 from chakra_et.graph import find_cycle
+from chakra_et.io.memory import collection_paused
 from chakra_et.model import UNKNOWN_NS, Node, Nodes, Trace, TraceSet
 from chakra_et.replay.columns import Columns, columns_of
-from chakra_et.replay.critical import CriticalPath, critical_path
+from chakra_et.replay.critical import BOUNDS, CriticalPath, PathFinder
 from chakra_et.replay.engine import Times, run
 from chakra_et.replay.figures import Figures, figures
 from chakra_et.replay.matching import Match, match_communication
@@ -94,7 +95,8 @@ def replay(
     transfers = transfer_times(ranks, durations, matches, network)
     layout = make_plan(ranks, durations, offsets, members, transfers)
     waiting = layout.waiting
-    times = run_resolving(layout.plan, waiting) if waiting.scopes else run(layout.plan)
+    with collection_paused():
+        times = run_resolving(layout.plan, waiting) if waiting.scopes else run(layout.plan)
     if not times.done.all():
         raise _stuck(given, ranks, layout, times, [match for match, _ in matches])
     unmatched = dict(matching.unmatched) if matching is not None else {}
@@ -141,6 +143,7 @@ def _outcome(
     found: dict[int, Figures] = {}
     paths: dict[int, CriticalPath] = {}
     ends = times.end[layout.ends_at]
+    finder = PathFinder(ranks, layout, times)
     for place, (rank, trace) in enumerate(given.items()):
         span = slice(layout.first[place], layout.first[place] + len(trace.nodes))
         start, end = times.start[span] + offsets[place], ends[span] + offsets[place]
@@ -148,14 +151,11 @@ def _outcome(
         found[rank] = figures(ranks[place], start, end)
         if len(end):
             last = int(layout.ends_at[layout.first[place] + int(np.argmax(end))])
-            paths[rank] = critical_path(ranks, layout, times, last)
+            paths[rank] = finder.path_to(last)
         else:
-            paths[rank] = CriticalPath([], dict.fromkeys(_BOUNDS, 0), [])
+            paths[rank] = CriticalPath([], dict.fromkeys(BOUNDS, 0), [])
     clocks = dict(zip(given, offsets, strict=True))
     return Replay(TraceSet(result), found, paths, matched, unmatched, clocks)
-
-
-_BOUNDS = ("host", "device", "communication", "idle")
 
 
 def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:

@@ -9,7 +9,7 @@ looked up in what has been launched by then.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heappushpop
 
 import numpy as np
 import numpy.typing as npt
@@ -77,45 +77,86 @@ def run_resolving(plan: Plan, waiting: Waiting) -> Times:
     after = Adjacency.of(count, plan.source, plan.target)
     offsets, items = after.offsets.tolist(), after.items.tolist()
     waits = np.bincount(plan.target, minlength=count).tolist()
-    origin = int(plan.release.min()) if count else 0
+    # One more than needed, so that no key is 0.
+    origin = int(plan.release.min()) - 1 if count else 0
     start = (plan.release - plan.lag - origin).tolist()
     lag, duration = plan.lag.tolist(), plan.duration.tolist()
     end = [-1] * count
-    queues = _Queues(waiting)
-    scopes, launches = dict(waiting.scopes), queues.launched_by
-    extra: dict[int, list[int]] = {}
-    found: list[tuple[int, int]] = []
+    calls = _Calls(waiting, start, end, waits, lag)
+    special = calls.special
     # Time and node as one number: comparing numbers is faster than comparing pairs.
-    heap = [(start[n] + lag[n]) * count + n for n in range(count) if not waits[n]]
+    bits = max(count.bit_length(), 1)
+    mask = (1 << bits) - 1
+    heap = [start[n] + lag[n] << bits | n for n in range(count) if not waits[n]]
     heapify(heap)
-    while heap:
-        begin, node = divmod(heappop(heap), count)
-        if node in scopes:
-            targets = [queues.target(stream, begin) for stream in scopes.pop(node)]
-            found += [(target, node) for target in targets if target >= 0]
-            for target in targets:
-                if target >= 0 and end[target] < 0:
-                    waits[node] += 1
-                    extra.setdefault(target, []).append(node)
-            ready = max([end[target] for target in targets if target >= 0], default=begin)
-            start[node] = max(begin, ready) - lag[node]
-            if waits[node] or ready > begin:
-                if not waits[node]:
-                    heappush(heap, ready * count + node)
+    # What became ready last is not pushed until the next pick: often it is that pick.
+    held = 0
+    while heap or held:
+        if held:
+            key, held = heappushpop(heap, held), 0
+        else:
+            key = heappop(heap)
+        node, begin = key & mask, key >> bits
+        if special[node]:
+            later = calls.pick(node, begin)
+            if later != begin:
+                held = later << bits | node if later else 0
                 continue
         start[node] = begin
         finish = end[node] = begin + duration[node]
-        if node in launches:
-            queues.launch(node, finish)
         followers = items[offsets[node] : offsets[node + 1]]
-        if node in extra:
-            followers = followers + extra.pop(node)
+        if special[node]:
+            followers += calls.ended(node, finish)
         for follower in followers:
             if start[follower] < finish:
                 start[follower] = finish
             waits[follower] -= 1
             if not waits[follower]:
-                heappush(heap, (start[follower] + lag[follower]) * count + follower)
-    ended = np.array(end, np.int64)
+                if held:
+                    heappush(heap, held)
+                held = start[follower] + lag[follower] << bits | follower
     done = np.array(waits, np.int64) == 0
-    return Times(np.array(start, np.int64) + origin, ended + origin, done, found)
+    ended = np.array(end, np.int64) + origin
+    return Times(np.array(start, np.int64) + origin, ended, done, calls.found)
+
+
+class _Calls:
+    """The nodes that are more than a start and a duration: calls that launch, and calls that wait.
+
+    `start`, `end` and `waits` are the engine's own lists.
+    """
+
+    def __init__(
+        self, waiting: Waiting, start: list[int], end: list[int], waits: list[int], lag: list[int]
+    ) -> None:
+        self.start, self.end, self.waits, self.lag = start, end, waits, lag
+        self.scopes = dict(waiting.scopes)
+        self.queues = _Queues(waiting)
+        self.followers: dict[int, list[int]] = {}
+        self.found: list[tuple[int, int]] = []
+        self.special = bytearray(len(end))
+        for node in (*self.scopes, *self.queues.launched_by):
+            self.special[node] = 1
+
+    def pick(self, node: int, now: int) -> int:
+        """When a node that is picked may start: now, later, or (0) when its targets have ended."""
+        if node not in self.scopes:
+            return now
+        targets = [self.queues.target(stream, now) for stream in self.scopes.pop(node)]
+        targets = [target for target in targets if target >= 0]
+        self.found += [(target, node) for target in targets]
+        ready = now
+        for target in targets:
+            if self.end[target] < 0:
+                self.waits[node] += 1
+                self.followers.setdefault(target, []).append(node)
+                self.special[target] = 1
+            else:
+                ready = max(ready, self.end[target])
+        self.start[node] = ready - self.lag[node]
+        return 0 if self.waits[node] else ready
+
+    def ended(self, node: int, end: int) -> list[int]:
+        """What waits for a node beyond its edges; what it launches comes to its queue."""
+        self.queues.launch(node, end)
+        return self.followers.pop(node, [])
