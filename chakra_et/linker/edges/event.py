@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.graph import implied_edges
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
@@ -152,17 +153,9 @@ def without_implied(table: Activities, launched: Launched, edges: EdgeList) -> E
     What waits for early work of a stream, after what waited for later work of it, waits for nothing
     new.
     """
-    place = np.full(len(table), NONE, np.int64)
+    place = np.zeros(len(table), np.int64)
     place[launched.work] = np.arange(len(launched.work))
-    lanes = table.lane[edges.source], table.lane[edges.target]
-    order = np.lexsort((-place[edges.source], place[edges.target], *lanes))
-    kept = np.ones(len(order), np.bool_)
-    reached: dict[tuple[int, int], int] = {}
-    for edge in order.tolist():
-        pair = int(lanes[0][edge]), int(lanes[1][edge])
-        source = int(place[edges.source[edge]])
-        kept[edge] = source > reached.get(pair, -1) or not edges.inferred[edge]
-        reached[pair] = max(source, reached.get(pair, -1))
+    kept = ~(implied_edges(table.lane, place, edges.source, edges.target) & edges.inferred)
     return EdgeList(edges.kind, edges.source[kept], edges.target[kept], edges.inferred[kept])
 
 
