@@ -87,7 +87,9 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
     sources, targets = [], []
     for place in np.flatnonzero(possible > 0).tolist():
         target = int(work[place])
-        found = _ended_before(table, launched, target, _last_call(times, thread, asked, place))
+        found = _ended_before(
+            table, launched, target, _last_call(times, thread, asked, place), late[target] > SOON_NS
+        )
         if between[place] == 0:
             soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
             found = found[soon & (late[target] > SOON_NS)][:1]
@@ -96,9 +98,11 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
             targets.append(target)
     for call in _last_of_their_thread(table, calls, thread, asked):
         for target in _next_everywhere(table, launched, call):
-            found = _ended_before(table, launched, target, int(table.start_ns[call]))
+            if late[target] <= SOON_NS:
+                continue
+            found = _ended_before(table, launched, target, int(table.start_ns[call]), True)
             soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
-            for source in found[soon & (late[target] > SOON_NS)][:1].tolist():
+            for source in found[soon][:1].tolist():
                 sources.append(source)
                 targets.append(target)
     return _edges(sources, targets, [True] * len(sources))
@@ -201,14 +205,41 @@ def _last_call(times: dict[int, Rows], thread: Rows, asked: Rows, place: int) ->
     return int(when[np.searchsorted(when, asked[place]) - 1])
 
 
-def _ended_before(table: Activities, launched: Launched, target: int, asked: int) -> Rows:
-    """The last work launched elsewhere before a time, if it ended before `target`; latest first."""
+def _ended_before(
+    table: Activities, launched: Launched, target: int, asked: int, shown: bool
+) -> Rows:
+    """The last work launched elsewhere before a time, if it ended before `target`; latest first.
+
+    If the times show that something was waited for (`shown`), earlier work of a stream counts too:
+    asynchronous communication is waited for when more of it is under way.
+    """
     others = launched.lanes[launched.lanes != table.lane[target]]
     last = launched.last_before(others, np.full(len(others), asked, np.int64))
     last = last[last != NONE]
-    last = last[table.end_ns[last] <= table.start_ns[target]]
-    latest_first: Rows = last[np.argsort(-table.end_ns[last], kind="stable")]
+    begins = table.start_ns[target]
+    ended = table.end_ns[last] <= begins
+    found = [last[ended]]
+    if shown:
+        earlier = [
+            _ended_earlier(table, launched, row, int(begins)) for row in last[~ended].tolist()
+        ]
+        found.append(np.array([row for row in earlier if row != NONE], np.int64))
+    rows = np.concatenate(found)
+    latest_first: Rows = rows[np.argsort(-table.end_ns[rows], kind="stable")]
     return latest_first
+
+
+def _ended_earlier(table: Activities, launched: Launched, row: int, time: int) -> int:
+    """The last work before `row` on its stream that ended at most `SOON_NS` before a time."""
+    lane = table.lane[row]
+    place = int(np.searchsorted(launched.lane, lane))
+    end = int(np.searchsorted(launched.lane, lane, "right"))
+    there = launched.work[place:end]
+    before = there[: int(np.searchsorted(table.start_ns[there], table.start_ns[row]))]
+    count = int(np.searchsorted(table.end_ns[before], time, "right"))
+    if count == 0 or time - table.end_ns[before[count - 1]] > SOON_NS:
+        return NONE
+    return int(before[count - 1])
 
 
 def _unexplained(table: Activities, launched: Launched) -> Rows:

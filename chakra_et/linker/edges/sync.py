@@ -153,6 +153,9 @@ def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     return blocking
 
 
+_INSIDE: Final = 64
+"""How many operations may seem to begin inside a blocking call."""
+
 _COPIES: Final = frozenset({"gpu_memcpy", "Memcpy"})
 
 
@@ -161,12 +164,21 @@ def _to_pageable(name: str) -> bool:
 
 
 def copy_edges(table: Activities, copies: Rows) -> EdgeList:
-    """Edges from blocking copies into what their thread did after the call."""
+    """Edges from blocking copies into what their thread did after the call.
+
+    That is what began after the copy had ended: where clocks of host and driver differ, operations
+    may seem to begin inside the call.
+    """
     follows = np.full(len(table), NONE, np.int64)
     order = table.host_order
     same = table.lane[order][1:] == table.lane[order][:-1]
     follows[order[:-1][same]] = order[1:][same]
     after = follows[table.launch[copies]]
+    for _ in range(_INSIDE):
+        early = np.flatnonzero((after != NONE) & (table.start_ns[after] < table.end_ns[copies]))
+        if len(early) == 0:
+            break
+        after[early] = follows[after[early]]
     use = after != NONE
     return EdgeList.certain(EdgeKind.SYNC, copies[use], after[use])
 
