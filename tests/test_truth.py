@@ -141,7 +141,7 @@ def moves(draw: st.DrawFn) -> tuple[Program, Program, int, int]:
 
     Numbers count the main thread's activities.
     """
-    steps = [s for s in draw(programs()).ranks[0] if type(s).__name__ != "Backward"]
+    steps = [s for s in draw(programs(bare=False)).ranks[0] if type(s).__name__ != "Backward"]
     sync = draw(
         st.builds(SyncStream, st.sampled_from([7, 20, 24]), st.integers(1, 9000))
         | st.builds(SyncDevice, st.integers(1, 9000))

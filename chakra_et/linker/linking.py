@@ -19,6 +19,7 @@ from chakra_et.linker.edges.event import event_edges
 from chakra_et.linker.edges.group import group_edges
 from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
+from chakra_et.linker.edges.pending import given_to_streams
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
 from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
@@ -81,12 +82,13 @@ def link(
         launched = launched_work(table, device, streams)
         calls = wait_calls(table, device)
         copies = copy_edges(table, blocking_copies(table, device))
-        syncs = sync_edges(table, device, launched, calls)
+        given = given_to_streams(table, launched, calls)
+        syncs = sync_edges(table, launched, calls, given)
         scopes = sync_scopes(calls, launched, syncs, table.lane)
         edges += [
             syncs,
             copies,
-            event_edges(table, launched, calls),
+            event_edges(table, launched, calls, given),
             group_edges(table, communication),
         ]
     own = own_time(table, time, edges, copies)

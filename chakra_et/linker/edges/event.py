@@ -15,6 +15,7 @@ from chakra_et.graph import implied_edges
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.sync import SLACK_NS
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
 from chakra_et.linker.nesting import NONE
@@ -26,41 +27,33 @@ SOON_NS: Final = 20_000
 """Work that waited for an event starts this soon after the event at the latest."""
 
 
-def event_edges(table: Activities, launched: Launched, calls: WaitCalls) -> EdgeList:
+def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
     """All event edges: recorded ones where the profile has records, inferred ones where not."""
     waits = calls.of(Wait.STREAM_EVENT)
     if len(launched.lanes) < 2:
         return _edges([], [], [])
-    told = waits[calls.recorded[waits]]
-    edges = [recorded_edges(table, launched, calls, told)]
+    edges = [recorded_edges(table, given)]
     if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
     edges.append(graph_edges(table, launched))
     return without_implied(table, launched, _concatenate(edges))
 
 
-def recorded_edges(
-    table: Activities, launched: Launched, calls: WaitCalls, waits: Rows
-) -> EdgeList:
+def recorded_edges(table: Activities, given: Given) -> EdgeList:
     """Edges from records of waits.
 
-    The source is what had been launched on the stream waited for when the event was recorded; where
-    the profile lacks that call, when the wait was asked for, and the edge is inferred. The target
-    is what is launched next on the waiting stream. An edge against the recorded times is not made.
+    The source is what the stream waited for had been given when the event was recorded; where the
+    profile lacks that call, when the wait was asked for, and the edge is inferred. The target is
+    what is launched next on the waiting stream. An edge against the recorded times is not made.
     """
-    device = calls.device[waits]
-    awaited = _lanes(launched, device, calls.awaited[waits])
-    waiting = _lanes(launched, device, calls.stream[waits])
-    asked = table.start_ns[calls.call[waits]]
-    record = calls.record[waits]
-    has_record = record != NONE
-    recorded_at = np.where(has_record, table.start_ns[record], asked)
-    source = launched.last_before(awaited, recorded_at)
-    target = launched.first_after(waiting, asked)
-    use = (awaited != NONE) & (waiting != NONE) & (awaited != waiting)
-    use &= (source != NONE) & (target != NONE)
-    use &= table.end_ns[source] <= table.start_ns[target] + SLACK_NS
-    return EdgeList(EdgeKind.EVENT, source[use], target[use], ~has_record[use])
+    edges = [
+        (source, wait.target, wait.inferred)
+        for waits in given.waits.values()
+        for wait in waits
+        for source in wait.sources
+        if wait.target != NONE and table.end_ns[source] <= table.start_ns[wait.target] + SLACK_NS
+    ]
+    return _edges([e[0] for e in edges], [e[1] for e in edges], [e[2] for e in edges])
 
 
 def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeList:
@@ -161,11 +154,6 @@ def without_implied(table: Activities, launched: Launched, edges: EdgeList) -> E
     place[launched.work] = np.arange(len(launched.work))
     kept = ~(implied_edges(table.lane, place, edges.source, edges.target) & edges.inferred)
     return EdgeList(edges.kind, edges.source[kept], edges.target[kept], edges.inferred[kept])
-
-
-def _lanes(launched: Launched, device: Rows, stream: Rows) -> Rows:
-    pairs = zip(device.tolist(), stream.tolist(), strict=True)
-    return np.array([launched.lane_of.get(pair, NONE) for pair in pairs], np.int64)
 
 
 def _previous_launch(thread: Rows, asked: Rows) -> Rows:

@@ -46,6 +46,12 @@ class Launched:
         """The first work launched on each lane after each time (rows; `NONE` if there is none)."""
         return self._rows(np.searchsorted(self.keys, _keys(lane, time, self.base), "right"), lane)
 
+    def place_after(self, lane: int, time: int) -> int:
+        """The place in `work` of what is launched on a lane first after a time, or `NONE`."""
+        key = _keys(np.array([lane]), np.array([time]), self.base)
+        place = int(np.searchsorted(self.keys, key, "right")[0])
+        return place if place < len(self.work) and self.lane[place] == lane else NONE
+
     def _rows(self, place: Rows, lane: Rows) -> Rows:
         if len(self.work) == 0:
             return np.full(len(lane), NONE, np.int64)

@@ -17,6 +17,7 @@ from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
@@ -42,9 +43,7 @@ class _Found:
         self.inferred.append(inferred)
 
 
-def sync_edges(
-    table: Activities, device: DeviceTrace, launched: Launched, calls: WaitCalls
-) -> EdgeList:
+def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
     """Edges from device work into the calls that waited for it.
 
     Evidence: records of waits name the stream, or the event and the call that recorded it; the
@@ -63,8 +62,13 @@ def sync_edges(
             # Every wait has a record, so this call waited for nothing.
             continue
         end = int(table.end_ns[call]) + SLACK_NS * told
-        last = launched.last_before(lanes, _asked_at(table, calls, place, len(lanes)))
-        last = last[last != NONE]
+        asked = _asked_at(table, calls, place)
+        stream = calls.awaited[place] if calls.kind[place] == Wait.EVENT else calls.stream[place]
+        if told and calls.kind[place] != Wait.DEVICE:
+            last = np.array(given.by((int(calls.device[place]), int(stream)), asked), np.int64)
+        else:
+            last = launched.last_before(lanes, np.full(len(lanes), asked, np.int64))
+            last = last[last != NONE]
         last = last[table.end_ns[last] <= end]
         if len(last) == 0:
             continue
@@ -94,11 +98,11 @@ def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool
     return launched.lanes, False
 
 
-def _asked_at(table: Activities, calls: WaitCalls, place: int, count: int) -> Rows:
+def _asked_at(table: Activities, calls: WaitCalls, place: int) -> int:
     """When what a call waits for had been launched: at the call, or when the event was recorded."""
     record = int(calls.record[place])
     call = record if calls.kind[place] == Wait.EVENT and record != NONE else calls.call[place]
-    return np.full(count, table.start_ns[call], np.int64)
+    return int(table.start_ns[call])
 
 
 def _own_stream(table: Activities, call: int, last: Rows, launched: Launched) -> int:
