@@ -26,6 +26,9 @@ Rows = npt.NDArray[np.int64]
 SOON_NS: Final = 20_000
 """Work that waited for an event starts this soon after the event at the latest."""
 
+_REACH: Final = 256
+"""How many pieces of work of a stream are looked at, back from the last one launched."""
+
 
 def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
     """All event edges: recorded ones where the profile has records, inferred ones where not."""
@@ -127,8 +130,11 @@ def graph_edges(table: Activities, launched: Launched) -> EdgeList:
     several = _launches_on_several_streams(launch, launched.lane)
     late = _unexplained(table, launched)
     sources, targets = [], []
-    for call in several.tolist():
-        mine = launched.work[launch == call]
+    grouped = np.argsort(launch, kind="stable")
+    begins = np.searchsorted(launch[grouped], several, "left")
+    ends_at = np.searchsorted(launch[grouped], several, "right")
+    for begin, until in zip(begins.tolist(), ends_at.tolist(), strict=True):
+        mine = launched.work[grouped[begin:until]]
         by_end = mine[np.argsort(table.end_ns[mine], kind="stable")]
         ends = table.end_ns[by_end]
         for target in mine[late[mine] > 0].tolist():
@@ -219,15 +225,13 @@ def _ended_before(
 
 def _ended_earlier(table: Activities, launched: Launched, row: int, time: int) -> int:
     """The last work before `row` on its stream that ended at most `SOON_NS` before a time."""
-    lane = table.lane[row]
-    place = int(np.searchsorted(launched.lane, lane))
-    end = int(np.searchsorted(launched.lane, lane, "right"))
-    there = launched.work[place:end]
-    before = there[: int(np.searchsorted(table.start_ns[there], table.start_ns[row]))]
-    count = int(np.searchsorted(table.end_ns[before], time, "right"))
-    if count == 0 or time - table.end_ns[before[count - 1]] > SOON_NS:
-        return NONE
-    return int(before[count - 1])
+    place = int(launched.place[row])
+    for earlier in launched.work[max(place - _REACH, 0) : place][::-1].tolist():
+        if table.lane[earlier] != table.lane[row] or time - table.end_ns[earlier] > SOON_NS:
+            break
+        if table.end_ns[earlier] <= time:
+            return int(earlier)
+    return NONE
 
 
 def _unexplained(table: Activities, launched: Launched) -> Rows:

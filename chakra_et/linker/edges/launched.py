@@ -26,7 +26,7 @@ class Launched:
     `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`
     ascending within a lane: the end of the launching call or the start of the work, whichever is
     earlier, or that of what stands before it on the stream if that is later. Work without a launch
-    in the profile counts as launched at once.
+    in the profile counts as launched at once. `place[a]` is where activity a stands in `work`.
     """
 
     work: Rows
@@ -36,6 +36,7 @@ class Launched:
     lane_of: dict[tuple[int, int], int]
     base: int
     keys: Rows
+    place: Rows
 
     def last_before(self, lane: Rows, time: Rows) -> Rows:
         """The last work launched on each lane by each time (rows; `NONE` if there is none)."""
@@ -81,7 +82,9 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     # One below the first launch, so that work without a launch comes before it.
     base = int(known.min()) - 1 if len(known) else 0
     when = np.where(when == UNTIMED, base, when)
-    return Launched(work, lane, when, lanes, lane_of, base, _keys(lane, when, base))
+    place = np.full(len(table), NONE, np.int64)
+    place[work] = np.arange(len(work))
+    return Launched(work, lane, when, lanes, lane_of, base, _keys(lane, when, base), place)
 
 
 def _keys(lane: Rows, time: Rows, base: int) -> Rows:
