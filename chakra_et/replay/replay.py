@@ -75,7 +75,8 @@ def replay(
     Durations are the recorded ones, times the factor of each selector in `scale` that names the
     node; `duration` is asked about every node and may give another one in ns, or None. Of several
     ranks, communications begin when their last member arrives and then take the shortest of their
-    recorded durations, or what `network` says.
+    recorded durations, or what `network` says. Sends wait for their receivers, unless ranks would
+    then wait for each other in a circle.
 
     Raises ChakraError when edges form a cycle, or when ranks wait for each other in a circle.
     """
@@ -94,9 +95,11 @@ def replay(
     offsets, alone = clock_offsets(ranks, members)
     transfers = transfer_times(ranks, durations, matches, network)
     layout = make_plan(ranks, durations, offsets, members, transfers)
-    waiting = layout.waiting
-    with collection_paused():
-        times = run_resolving(layout.plan, waiting) if waiting.scopes else run(layout.plan)
+    times = _run(layout)
+    if not times.done.all() and members:
+        # Where sends are followed by receives in a ring, only buffered sends can have run.
+        layout = make_plan(ranks, durations, offsets, members, transfers, buffered=True)
+        times = _run(layout)
     if not times.done.all():
         raise _stuck(given, ranks, layout, times, [match for match, _ in matches])
     unmatched = dict(matching.unmatched) if matching is not None else {}
@@ -105,6 +108,13 @@ def replay(
         unmatched[f"clocks of ranks {named} could not be aligned"] = len(alone)
     return _outcome(given, ranks, layout, times, offsets, unmatched,
                     0 if matching is None else matching.matched_nodes)  # fmt: skip
+
+
+def _run(layout: Layout) -> Times:
+    with collection_paused():
+        if layout.waiting.scopes:
+            return run_resolving(layout.plan, layout.waiting)
+        return run(layout.plan)
 
 
 def _durations(
@@ -196,7 +206,8 @@ def _stuck(
         cycle = find_cycle(len(columns), columns.edges.source, columns.edges.target)
         if cycle:
             shown = " -> ".join(
-                f"{trace.nodes[row].id} {trace.nodes[row].name!r}" for row in [*cycle, cycle[0]][:8]
+                f"{trace.nodes[row].id} {trace.nodes[row].name[:60]!r}"
+                for row in [*cycle, cycle[0]][:8]
             )
             return ChakraError(
                 f"the edges of rank {rank} form a cycle: {shown}",
