@@ -20,6 +20,10 @@ from chakra_et.replay.engine import Plan, Times
 Rows = npt.NDArray[np.int64]
 
 
+_WAITS, _LAUNCHES, _AWAITED = 1, 2, 4
+"""Marks of nodes: calls whose targets are looked up, calls that launch, and targets so found."""
+
+
 @dataclass
 class Waiting:
     """Calls whose targets are found while running.
@@ -42,18 +46,14 @@ class _Queues:
         self.position = {int(node): i for i, node in enumerate(waiting.work.tolist())}
         self.last: dict[int, int] = {}
         self.coming: dict[int, list[tuple[int, int]]] = {}
-        self.launched_by: dict[int, list[tuple[int, int]]] = {}
+        self.launched_by: dict[int, list[tuple[list[tuple[int, int]], int]]] = {}
         columns = (waiting.work.tolist(), waiting.stream.tolist(), waiting.launch.tolist())
         for node, stream, launch in zip(*columns, strict=True):
             if launch < 0:
                 self._settle(stream, node)
             else:
-                self.launched_by.setdefault(launch, []).append((stream, node))
-
-    def launch(self, call: int, end: int) -> None:
-        """A call that launches work has been picked; it ends at `end`."""
-        for stream, node in self.launched_by.get(call, ()):
-            self.coming.setdefault(stream, []).append((end, node))
+                queue = self.coming.setdefault(stream, [])
+                self.launched_by.setdefault(launch, []).append((queue, node))
 
     def target(self, stream: int, now: int) -> int:
         """The last work that a stream had been given by now, -1 if there is none."""
@@ -62,7 +62,8 @@ class _Queues:
             for end, node in coming:
                 if end <= now:
                     self._settle(stream, node)
-            self.coming[stream] = [entry for entry in coming if entry[0] > now]
+            # The list itself is known to the calls that launch into it.
+            coming[:] = [entry for entry in coming if entry[0] > now]
         return self.last.get(stream, -1)
 
     def _settle(self, stream: int, node: int) -> None:
@@ -83,7 +84,7 @@ def run_resolving(plan: Plan, waiting: Waiting) -> Times:
     lag, duration = plan.lag.tolist(), plan.duration.tolist()
     end = [-1] * count
     calls = _Calls(waiting, start, end, waits, lag)
-    special = calls.special
+    special, launched = calls.special, calls.queues.launched_by
     # Time and node as one number: comparing numbers is faster than comparing pairs.
     bits = max(count.bit_length(), 1)
     mask = (1 << bits) - 1
@@ -97,7 +98,7 @@ def run_resolving(plan: Plan, waiting: Waiting) -> Times:
         else:
             key = heappop(heap)
         node, begin = key & mask, key >> bits
-        if special[node]:
+        if special[node] & _WAITS:
             later = calls.pick(node, begin)
             if later != begin:
                 held = later << bits | node if later else 0
@@ -105,8 +106,12 @@ def run_resolving(plan: Plan, waiting: Waiting) -> Times:
         start[node] = begin
         finish = end[node] = begin + duration[node]
         followers = items[offsets[node] : offsets[node + 1]]
-        if special[node]:
-            followers += calls.ended(node, finish)
+        kind = special[node]
+        if kind & _LAUNCHES:
+            for queue, work in launched[node]:
+                queue.append((finish, work))
+        if kind & _AWAITED:
+            followers += calls.followers.pop(node)
         for follower in followers:
             if start[follower] < finish:
                 start[follower] = finish
@@ -135,8 +140,10 @@ class _Calls:
         self.followers: dict[int, list[int]] = {}
         self.found: list[tuple[int, int]] = []
         self.special = bytearray(len(end))
-        for node in (*self.scopes, *self.queues.launched_by):
-            self.special[node] = 1
+        for node in self.scopes:
+            self.special[node] |= _WAITS
+        for node in self.queues.launched_by:
+            self.special[node] |= _LAUNCHES
 
     def pick(self, node: int, now: int) -> int:
         """When a node that is picked may start: now, later, or (0) when its targets have ended."""
@@ -150,13 +157,8 @@ class _Calls:
             if self.end[target] < 0:
                 self.waits[node] += 1
                 self.followers.setdefault(target, []).append(node)
-                self.special[target] = 1
+                self.special[target] |= _AWAITED
             else:
                 ready = max(ready, self.end[target])
         self.start[node] = ready - self.lag[node]
         return 0 if self.waits[node] else ready
-
-    def ended(self, node: int, end: int) -> list[int]:
-        """What waits for a node beyond its edges; what it launches comes to its queue."""
-        self.queues.launch(node, end)
-        return self.followers.pop(node, [])
