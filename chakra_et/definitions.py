@@ -729,6 +729,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "sync_on": Attribute(
+        name="sync_on",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "What a call waits for: `device 0`, or `stream 0 7` for stream 7 of device 0. It waits "
+            "for all that was launched there before; the edges of kind sync name the last of it. A "
+            "replay that changes what comes before finds the target anew."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "edge_kinds": Attribute(
         name="edge_kinds",
         scope="node",
@@ -1399,6 +1414,15 @@ class NodeAttributes(ABC):
         means 0. Unit: ns.
         """
         return self._integer("lag_ns")
+
+    @property
+    def sync_on(self) -> str | None:
+        """What a call waits for: `device 0`, or `stream 0 7` for stream 7 of device 0.
+
+        It waits for all that was launched there before; the edges of kind sync name the last of it.
+        A replay that changes what comes before finds the target anew.
+        """
+        return self._text("sync_on")
 
     @property
     def edge_kinds(self) -> str | None:

@@ -139,6 +139,14 @@ def test_a_rank_without_a_trace_is_told() -> None:
     assert any("ranks [1] have no trace" in reason for reason in done.unmatched)
 
 
+def test_a_ring_that_sends_first_needs_buffers(data: Path) -> None:
+    traces = {rank: read(data / "et" / "ring8" / f"ring.{rank}.et") for rank in range(8)}
+    done = replay(traces, network=AlphaBeta(1000.0, 1e9))
+    assert done.matched == 8 * 28
+    assert done.unmatched == {}
+    assert all(f.span_ns > 14_000 for f in done.figures.values())
+
+
 def test_a_network_model_gives_transfers() -> None:
     traces = linked_ranks(PAIR, play(PAIR))
     done = replay(traces, network=AlphaBeta(2000.0, 1e9))

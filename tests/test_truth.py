@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 from truth.files import play_and_write, write
 from truth.machine import Key, Run, play
-from truth.program import Program
+from truth.program import Op, Program, Statement, SyncDevice, SyncStream
 from truth.programs import programs
 
 from chakra_et.conversion import convert
 from chakra_et.model import EdgeKind, Trace, TraceSet
-from chakra_et.replay import replay
+from chakra_et.replay import move_after, replay
 
 BASE_NS = 1_700_000_000_000_000_000
 CHECKED = ("program", "launch", "stream", "event", "sync", "thread")
@@ -132,3 +133,36 @@ def test_without_records_of_waits_nothing_contradicts_the_times(program: Program
     begins = {a.key: a.start for a in run.activities}
     assert all(ends[source] <= begins[target] for source, target in found["event"])
     assert all(ends[source] <= ends[target] for source, target in found["sync"])
+
+
+@st.composite
+def moves(draw: st.DrawFn) -> tuple[Program, Program, int, int]:
+    """A program, the same with one synchronisation moved, and which activity went behind which.
+
+    Numbers count the main thread's activities.
+    """
+    steps = [s for s in draw(programs(bare=False)).ranks[0] if type(s).__name__ != "Backward"]
+    sync = draw(
+        st.builds(SyncStream, st.sampled_from([7, 20, 24]), st.integers(1, 9000))
+        | st.builds(SyncDevice, st.integers(1, 9000))
+    )
+    # Not behind a copy: what it takes to return would be lost in the wait.
+    places = [i for i, s in enumerate(steps) if isinstance(s, Op)]
+    old, new = draw(st.sampled_from(places)), draw(st.sampled_from(places))
+    before: list[Statement] = [*steps[: old + 1], sync, *steps[old + 1 :]]
+    after: list[Statement] = [*steps[: new + 1], sync, *steps[new + 1 :]]
+    anchor = new if new <= old else new + 1
+    return Program([before]), Program([after]), old + 1, anchor
+
+
+@given(moves())
+def test_a_moved_synchronisation_gives_the_span_of_the_machine(
+    case: tuple[Program, Program, int, int],
+) -> None:
+    before, after, moved, anchor = case
+    (run,), (changed,) = play(before), play(after)
+    host = [a.key for a in run.activities if a.key[0] != "work"]
+    trace = linked(run)
+    ids = dict(zip(keys(trace, run), trace.nodes.id.tolist(), strict=True))
+    edited = move_after(trace, ids[host[moved]], ids[host[anchor]])
+    assert replay(edited).figures[0].span_ns == changed.span

@@ -44,9 +44,9 @@ def inputs(data: Path) -> Iterator[tuple[str, Path | None, Path]]:
     profiles = [*data.glob("**/device*.json.gz"), *data.glob("kineto/*.json.gz")]
     for device in sorted(profiles):
         host = device.with_name(device.name.replace("device", "host"))
-        name = str(device.relative_to(data)).removesuffix(".json.gz").replace("/device", "/")
+        name = str(device.relative_to(data)).removesuffix(".json.gz").replace("/device.", " rank ")
         paired = host.exists() and host != device
-        yield name.rstrip("/"), host if paired else None, device
+        yield name.removesuffix("/device"), host if paired else None, device
 
 
 def measure(name: str, trace: Trace) -> Row:
@@ -120,7 +120,7 @@ def content(data: Path) -> str:
         trace = convert(host, device).trace
         rows.append(measure(name, trace))
         for run in SETS:
-            if name.startswith(run + "/"):
+            if name.startswith(run + " "):
                 sets[run][trace.rank or len(sets[run])] = trace
     runs = {name: TraceSet(traces) for name, traces in sets.items() if traces}
     parts = [summary(rows), "", *table(rows), "", "## Ranks together", "", *together(runs)]

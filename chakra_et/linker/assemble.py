@@ -39,6 +39,7 @@ def assemble(
     order: Rows,
     edges: list[EdgeList],
     own: OwnTime,
+    scopes: dict[int, str],
     communication: dict[int, Communication],
     groups: GroupTable,
 ) -> Trace:
@@ -66,6 +67,13 @@ def assemble(
     lag = own.lag_ns[order]
     lagging = np.flatnonzero(lag)
     nodes.attributes.add("lag_ns", Kind.INT64, lag[lagging], lagging)
+    waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())
+    nodes.attributes.add(
+        "sync_on",
+        Kind.STRING,
+        [scope for _, scope in waiting],
+        np.array([row for row, _ in waiting], np.int64),
+    )
     return Trace(nodes, _edges(order, edges), _metadata(host, device, groups))
 
 

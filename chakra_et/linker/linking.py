@@ -19,9 +19,10 @@ from chakra_et.linker.edges.event import event_edges
 from chakra_et.linker.edges.group import group_edges
 from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
+from chakra_et.linker.edges.pending import given_to_streams
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
-from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges
+from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
 from chakra_et.linker.edges.thread import thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.host_time import HostTime, host_time
@@ -29,7 +30,7 @@ from chakra_et.linker.join import is_root, join_host
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
-from chakra_et.linker.own_time import OwnTime, own_time
+from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.model import EdgeKind, Trace
@@ -75,31 +76,57 @@ def link(
     streams = stream_order(table)
     time = host_time(table, _forward_lanes(table, device))
     edges = _edges(table, host, device, streams, time)
-    copies = EdgeList.certain(EdgeKind.SYNC, *np.zeros((2, 0), np.int64))
-    if device is not None:
-        launched = launched_work(table, device, streams)
-        calls = wait_calls(table, device)
-        copies = copy_edges(table, blocking_copies(table, device))
-        edges += [
-            sync_edges(table, device, launched, calls),
-            copies,
-            event_edges(table, launched, calls),
-            group_edges(table, communication),
-        ]
-    own = own_time(table, time, edges, copies)
+    waits = _waits(table, device, streams)
+    edges += [waits.syncs, waits.copies, waits.events, group_edges(table, communication)]
+    own = own_time(table, time, edges, waits.copies)
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
         warnings.append(
             f"{streams.overlaps} device activities start before their predecessor on the stream "
-            "has ended; they wait for the last one that had"
+            "has ended; they wait for most of it, or for the last one that had"
         )
-    trace = assemble(table, host, device, order, edges, own, communication, groups)
+    if own.unexplained:
+        warnings.append(
+            f"{own.unexplained} device activities start more than {LAG_NS // 1000} us after all "
+            "that they are known to wait for; the files do not show what held them"
+        )
+    trace = assemble(table, host, device, order, edges, own, waits.scopes, communication, groups)
     report = make_report(table, host, device, join, trace, communication, groups)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
     if attribution is not None:
         report.joins += attribution_joins(attribution)
     return Linked(trace, report)
+
+
+@dataclass
+class _Waits:
+    """Edges from device work: into calls that waited, behind blocking copies, and to other streams.
+
+    `scopes` says what a call waits for, by its row.
+    """
+
+    syncs: EdgeList
+    copies: EdgeList
+    events: EdgeList
+    scopes: dict[int, str]
+
+
+def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) -> _Waits:
+    if device is None:
+        none = np.zeros(0, np.int64)
+        syncs = EdgeList.certain(EdgeKind.SYNC, none, none)
+        return _Waits(syncs, syncs, EdgeList.certain(EdgeKind.EVENT, none, none), {})
+    launched = launched_work(table, device, streams)
+    calls = wait_calls(table, device)
+    given = given_to_streams(table, launched, calls)
+    syncs = sync_edges(table, launched, calls, given)
+    return _Waits(
+        syncs,
+        copy_edges(table, blocking_copies(table, device)),
+        event_edges(table, launched, calls, given),
+        sync_scopes(calls, launched, syncs, table.lane),
+    )
 
 
 def _edges(

@@ -48,7 +48,7 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     before, after = _neighbours(table)
     _cut_launches(table, time, begin, end, after)
     _cut_copies(table, edges, copies, end)
-    begin[copies.target] = table.end_ns[copies.source]
+    _begin_after_copies(table, copies, begin, end, before)
     for found in edges:
         if found.kind is EdgeKind.SYNC:
             np.maximum.at(begin, found.target, table.end_ns[found.source])
@@ -106,6 +106,18 @@ def _cut_copies(table: Activities, edges: list[EdgeList], copies: EdgeList, end:
     ready = np.maximum(ready, table.start_ns[call])
     prompt = table.start_ns[copies.source] - ready <= LAG_NS
     end[call[prompt]] = table.start_ns[call[prompt]]
+
+
+def _begin_after_copies(
+    table: Activities, copies: EdgeList, begin: Rows, end: Rows, before: Rows
+) -> None:
+    """What follows a blocking copy begins with the copy's end; the thread waited until then."""
+    begin[copies.target] = table.end_ns[copies.source]
+    previous = before[copies.target]
+    inside = previous != table.launch[copies.source]
+    rows = previous[inside]
+    ended = np.maximum(np.minimum(table.end_ns[rows], end[rows]), begin[rows])
+    end[rows] = np.where(ended <= table.end_ns[copies.source[inside]], ended, begin[rows])
 
 
 def _begin_after_threads(time: HostTime, begin: Rows, end: Rows, before: Rows) -> None:

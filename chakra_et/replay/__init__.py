@@ -1,6 +1,7 @@
 """Replay: run a trace by its edges, and see what a change would give."""
 
 from chakra_et.replay.critical import CriticalPath
+from chakra_et.replay.edit import move_after
 from chakra_et.replay.engine import Plan, Times, run
 from chakra_et.replay.figures import Breakdown, Figures
 from chakra_et.replay.network import AlphaBeta
@@ -15,6 +16,7 @@ __all__ = [
     "Plan",
     "Replay",
     "Times",
+    "move_after",
     "replay",
     "run",
     "select",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from chakra_et.replay.engine import Times
 from chakra_et.replay.planning import Layout
 
 TOP: Final = 10
+BOUNDS: Final = ("host", "device", "communication", "idle")
 
 
 @dataclass
@@ -49,52 +51,64 @@ class CriticalPath:
         }
 
 
-def critical_path(
-    ranks: Sequence[Columns], layout: Layout, times: Times, last: int
-) -> CriticalPath:
-    """Walk back from row `last` of the plan, always to the predecessor that ended last."""
-    plan = layout.plan
-    before = Adjacency.of(len(plan), plan.target, plan.source)
-    bound = {"host": 0, "device": 0, "communication": 0, "idle": 0}
-    by_name: Counter[tuple[int, int]] = Counter()
-    path: list[tuple[int, int]] = []
-    owner = np.searchsorted(np.array(layout.first), np.arange(plan.real), "right") - 1
-    member = {int(end): row for row, end in enumerate(layout.ends_at.tolist()) if end != row}
-    row, until = last, int(times.end[last])
-    while True:
-        real = row if row < plan.real else member.get(row, -1)
-        ready, previous = _latest(before, times, row)
-        begin = ready if previous >= 0 else int(times.start[row])
-        if previous >= 0 and times.start[row] - plan.lag[row] > ready:
-            bound["idle"] += int(times.start[row] - plan.lag[row]) - ready
-            begin = int(times.start[row] - plan.lag[row])
-        took = until - begin
-        until = min(ready, until) if previous >= 0 else begin
-        if real >= 0:
-            rank = int(owner[real])
-            local = real - layout.first[rank]
-            bound[_bound(ranks[rank], local)] += took
-            by_name[rank, int(ranks[rank].trace.nodes.name_code[local])] += took
-            path.append((rank, local))
-        if previous < 0:
-            break
-        row = previous
-    names: Counter[str] = Counter()
-    for (rank, code), took in by_name.items():
-        names[ranks[rank].trace.nodes.names[code]] += took
-    return CriticalPath(path[::-1], bound, names.most_common(TOP))
+class PathFinder:
+    """Finds critical paths; what all ranks share is prepared once, in lists, for walking."""
+
+    def __init__(self, ranks: Sequence[Columns], layout: Layout, times: Times) -> None:
+        plan = layout.plan
+        found = np.array(times.found, np.int64).reshape(-1, 2)
+        source, target = np.append(plan.source, found[:, 0]), np.append(plan.target, found[:, 1])
+        before = Adjacency.of(len(plan), target, source)
+        self.offsets, self.items = before.offsets.tolist(), before.items.tolist()
+        self.start, self.end, self.lag = times.start.tolist(), times.end.tolist(), plan.lag.tolist()
+        self.first, self.real = layout.first, plan.real
+        self.names = [columns.trace.nodes.names for columns in ranks]
+        self.name_codes = [columns.trace.nodes.name_code.tolist() for columns in ranks]
+        self.bounds = [_bounds(columns) for columns in ranks]
+        joints = np.flatnonzero(layout.ends_at != np.arange(len(layout.ends_at)))
+        self.member = dict(zip(layout.ends_at[joints].tolist(), joints.tolist(), strict=True))
+
+    def path_to(self, last: int) -> CriticalPath:
+        """Walk back from row `last` of the plan, always to the predecessor that ended last."""
+        bound = dict.fromkeys(BOUNDS, 0)
+        by_name: Counter[tuple[int, int]] = Counter()
+        path: list[tuple[int, int]] = []
+        row, until = last, self.end[last]
+        while row >= 0:
+            ready, previous = self._latest(row)
+            begin = self.start[row] - self.lag[row] if previous >= 0 else self.start[row]
+            if begin > ready and previous >= 0:
+                bound["idle"] += begin - ready
+            else:
+                begin = ready if previous >= 0 else begin
+            real = row if row < self.real else self.member.get(row, -1)
+            if real >= 0:
+                rank = bisect_right(self.first, real) - 1
+                local = real - self.first[rank]
+                bound[self.bounds[rank][local]] += until - begin
+                by_name[rank, self.name_codes[rank][local]] += until - begin
+                path.append((rank, local))
+            row, until = previous, min(ready, until)
+        names: Counter[str] = Counter()
+        for (rank, code), took in by_name.items():
+            names[self.names[rank][code]] += took
+        return CriticalPath(path[::-1], bound, names.most_common(TOP))
+
+    def _latest(self, row: int) -> tuple[int, int]:
+        """When the last predecessor of a row ended, and which it is; -1 if there is none."""
+        candidates = self.items[self.offsets[row] : self.offsets[row + 1]]
+        if not candidates:
+            return 0, -1
+        end = self.end
+        best = candidates[0]
+        for other in candidates:
+            if end[other] > end[best]:
+                best = other
+        return end[best], best
 
 
-def _latest(before: Adjacency, times: Times, row: int) -> tuple[int, int]:
-    """When the last predecessor of a row ended, and which it is; -1 if there is none."""
-    candidates = before.at(row)
-    if len(candidates) == 0:
-        return 0, -1
-    best = int(candidates[np.argmax(times.end[candidates])])
-    return int(times.end[best]), best
-
-
-def _bound(columns: Columns, row: int) -> str:
-    if columns.communication[row]:
-        return "communication"
-    return "device" if columns.device[row] else "host"
+def _bounds(columns: Columns) -> list[str]:
+    """What bounds the path where it passes each node."""
+    code = np.where(columns.communication, 2, columns.device.astype(np.int64))
+    found: list[str] = np.array(BOUNDS, object)[code].tolist()
+    return found

@@ -7,7 +7,7 @@ node and each edge is touched once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -39,11 +39,15 @@ class Plan:
 
 @dataclass
 class Times:
-    """Start and end of each node of a plan; `done` is false for nodes on or behind a cycle."""
+    """Start and end of each node of a plan; `done` is false for nodes on or behind a cycle.
+
+    `found` holds pairs (device work, call) of targets that were found while running.
+    """
 
     start: Rows
     end: Rows
     done: npt.NDArray[np.bool_]
+    found: list[tuple[int, int]] = field(default_factory=list)
 
 
 def run(plan: Plan) -> Times:

@@ -8,20 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.definitions import NodeType
 from chakra_et.model import EdgeKind
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Plan
 from chakra_et.replay.matching import Match
 from chakra_et.replay.network import AlphaBeta
+from chakra_et.replay.resolving import Waiting
+from chakra_et.replay.scopes import calls_that_wait
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass
 class Layout:
-    """A plan, where each rank's rows begin in it, and for each row the one that holds its end."""
+    """A plan, the calls that find their targets while running, where each rank's rows begin, and
+    for each row the one that holds its end.
+    """
 
     plan: Plan
+    waiting: Waiting
     first: list[int]
     ends_at: Rows
 
@@ -32,12 +38,15 @@ def make_plan(
     offsets: Sequence[int],
     matches: Sequence[dict[int, int]],
     transfers: Rows,
+    *,
+    buffered: bool = False,
 ) -> Layout:
     """Lay out the graph of all ranks.
 
     `durations[i]` are the durations to run rank i with, `offsets[i]` what its clock is ahead of the
     common one. Each match maps places in `ranks` to rows there; its members start on their own, and
-    end together, `transfers[m]` ns after the last of them has started.
+    end together, `transfers[m]` ns after the last of them has started. Sends that are `buffered`
+    end without waiting for their receiver.
     """
     sizes = [len(columns) for columns in ranks]
     first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
@@ -46,15 +55,24 @@ def make_plan(
     source = np.concatenate([c.edges.source + f for c, f in zip(ranks, first[:-1], strict=True)])
     target = np.concatenate([c.edges.target + f for c, f in zip(ranks, first[:-1], strict=True)])
     kind = np.concatenate([c.kind for c in ranks])
+    waiting, found_anew = calls_that_wait(ranks, first[:-1])
+    source, target, kind = source[~found_anew], target[~found_anew], kind[~found_anew]
     release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
     builder = _Builder(np.concatenate(durations), lag, np.concatenate(release), source, target)
     builder.join_overlaps(np.flatnonzero((kind == EdgeKind.STREAM) & (lag[target] < 0)))
     members = [[int(first[i]) + row for i, row in match.items()] for match in matches]
-    builder.join_ranks(members, transfers)
+    sends = [
+        [buffered and bool(ranks[i].trace.nodes.type[row] == NodeType.COMM_SEND)
+         for i, row in match.items()]
+        for match in matches
+    ]  # fmt: skip
+    builder.join_ranks(members, sends, transfers)
     plan = Plan(
         builder.duration, builder.lag, builder.release, builder.source, builder.target, total
     )
-    return Layout(plan, first[:-1].tolist(), builder.ends_at[:total])
+    # Work that meets other ranks has ended when the meeting has.
+    waiting.work = builder.ends_at[waiting.work]
+    return Layout(plan, waiting, first[:-1].tolist(), builder.ends_at[:total])
 
 
 class _Builder:
@@ -78,8 +96,11 @@ class _Builder:
         self.target = np.append(self.target, self.target[edges])
         self.target[edges] = joints
 
-    def join_ranks(self, members: list[list[int]], transfers: Rows) -> None:
-        """Let the members of each match end together, and what waits for them wait for that end."""
+    def join_ranks(self, members: list[list[int]], free: list[list[bool]], transfers: Rows) -> None:
+        """Let the members of each match end together, and what waits for them wait for that end.
+
+        Members that are `free` end by themselves; the others wait for them all the same.
+        """
         if not members:
             return
         rows = np.concatenate([np.array(m, np.int64) for m in members])
@@ -89,7 +110,9 @@ class _Builder:
         self.ends_at[rows] = ending
         self.duration[rows] = 0
         self.source = self.ends_at[self.source]
-        self.source = np.concatenate((self.source, rows, meeting[match]))
+        alone = np.concatenate([np.array(flags, np.bool_) for flags in free])
+        ends_after = np.where(alone, rows, meeting[match])
+        self.source = np.concatenate((self.source, rows, ends_after))
         self.target = np.concatenate((self.target, meeting[match], ending))
 
     def _add(self, duration: Rows) -> Rows:
@@ -151,5 +174,5 @@ def clock_offsets(
                 if near == here and far not in offsets:
                     offsets[far] = offsets[here] + sign * round(float(np.median(differences)))
                     frontier.append(far)
-    alone = [i for i in range(len(ranks)) if i not in offsets]
+    alone = [i for i in range(len(ranks)) if i not in offsets and ranks[i].timed.any()]
     return [offsets.get(i, 0) for i in range(len(ranks))], alone

@@ -11,14 +11,16 @@ import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
 from chakra_et.graph import find_cycle
+from chakra_et.io.memory import collection_paused
 from chakra_et.model import UNKNOWN_NS, Node, Nodes, Trace, TraceSet
 from chakra_et.replay.columns import Columns, columns_of
-from chakra_et.replay.critical import CriticalPath, critical_path
+from chakra_et.replay.critical import BOUNDS, CriticalPath, PathFinder
 from chakra_et.replay.engine import Times, run
 from chakra_et.replay.figures import Figures, figures
 from chakra_et.replay.matching import Match, match_communication
 from chakra_et.replay.network import AlphaBeta
 from chakra_et.replay.planning import Layout, clock_offsets, make_plan, transfer_times
+from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.selectors import select
 
 Rows = npt.NDArray[np.int64]
@@ -73,7 +75,8 @@ def replay(
     Durations are the recorded ones, times the factor of each selector in `scale` that names the
     node; `duration` is asked about every node and may give another one in ns, or None. Of several
     ranks, communications begin when their last member arrives and then take the shortest of their
-    recorded durations, or what `network` says.
+    recorded durations, or what `network` says. Sends wait for their receivers, unless ranks would
+    then wait for each other in a circle.
 
     Raises ChakraError when edges form a cycle, or when ranks wait for each other in a circle.
     """
@@ -92,7 +95,11 @@ def replay(
     offsets, alone = clock_offsets(ranks, members)
     transfers = transfer_times(ranks, durations, matches, network)
     layout = make_plan(ranks, durations, offsets, members, transfers)
-    times = run(layout.plan)
+    times = _run(layout)
+    if not times.done.all() and members:
+        # Where sends are followed by receives in a ring, only buffered sends can have run.
+        layout = make_plan(ranks, durations, offsets, members, transfers, buffered=True)
+        times = _run(layout)
     if not times.done.all():
         raise _stuck(given, ranks, layout, times, [match for match, _ in matches])
     unmatched = dict(matching.unmatched) if matching is not None else {}
@@ -101,6 +108,13 @@ def replay(
         unmatched[f"clocks of ranks {named} could not be aligned"] = len(alone)
     return _outcome(given, ranks, layout, times, offsets, unmatched,
                     0 if matching is None else matching.matched_nodes)  # fmt: skip
+
+
+def _run(layout: Layout) -> Times:
+    with collection_paused():
+        if layout.waiting.scopes:
+            return run_resolving(layout.plan, layout.waiting)
+        return run(layout.plan)
 
 
 def _durations(
@@ -139,6 +153,7 @@ def _outcome(
     found: dict[int, Figures] = {}
     paths: dict[int, CriticalPath] = {}
     ends = times.end[layout.ends_at]
+    finder = PathFinder(ranks, layout, times)
     for place, (rank, trace) in enumerate(given.items()):
         span = slice(layout.first[place], layout.first[place] + len(trace.nodes))
         start, end = times.start[span] + offsets[place], ends[span] + offsets[place]
@@ -146,14 +161,11 @@ def _outcome(
         found[rank] = figures(ranks[place], start, end)
         if len(end):
             last = int(layout.ends_at[layout.first[place] + int(np.argmax(end))])
-            paths[rank] = critical_path(ranks, layout, times, last)
+            paths[rank] = finder.path_to(last)
         else:
-            paths[rank] = CriticalPath([], dict.fromkeys(_BOUNDS, 0), [])
+            paths[rank] = CriticalPath([], dict.fromkeys(BOUNDS, 0), [])
     clocks = dict(zip(given, offsets, strict=True))
     return Replay(TraceSet(result), found, paths, matched, unmatched, clocks)
-
-
-_BOUNDS = ("host", "device", "communication", "idle")
 
 
 def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
@@ -194,7 +206,8 @@ def _stuck(
         cycle = find_cycle(len(columns), columns.edges.source, columns.edges.target)
         if cycle:
             shown = " -> ".join(
-                f"{trace.nodes[row].id} {trace.nodes[row].name!r}" for row in [*cycle, cycle[0]][:8]
+                f"{trace.nodes[row].id} {trace.nodes[row].name[:60]!r}"
+                for row in [*cycle, cycle[0]][:8]
             )
             return ChakraError(
                 f"the edges of rank {rank} form a cycle: {shown}",

@@ -152,7 +152,8 @@ class _Rank:
             call.sync_kind, call.stream = "Stream Wait Event", s.stream
             call.awaited, call.record = stream, record
             if stream != s.stream:
-                self.pending.setdefault(s.stream, []).extend(sources)
+                others = [source for source in sources if source.stream != s.stream]
+                self.pending.setdefault(s.stream, []).extend(others)
 
     def _sync(self, s: Statement) -> Iterator[None]:
         record = stream = -1
@@ -164,7 +165,7 @@ class _Rank:
         else:
             assert isinstance(s, SyncDevice)
             kind, name = "Context Sync", "cudaDeviceSynchronize"
-            targets = [work for lane in self.queue for work in self._given(lane)]
+            targets = list(self.queue.values())
         call = self._host("call", name, s.ns)
         if not (isinstance(s, SyncEvent) and record < 0):
             call.sync_kind = kind

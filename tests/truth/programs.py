@@ -33,13 +33,15 @@ def _collectives() -> st.SearchStrategy[Statement]:
 
 
 @st.composite
-def _steps(draw: st.DrawFn) -> list[Statement]:
-    """A step; after a wait the stream is given work, which is what the wait is for."""
+def _steps(draw: st.DrawFn, bare: bool = True) -> list[Statement]:
+    """A step; unless waits may be `bare`, the stream that waits is given work after."""
     choices = ["op", "launch", "launch", "graph", "copy", "record", "wait", "stream", "device",
                "event"]  # fmt: skip
     choice = draw(st.sampled_from(choices))
     launch = st.builds(Launch, STREAMS, NS, KERNEL_NS, LAG_NS, NAMES)
     if choice == "wait":
+        if bare and draw(st.booleans()):
+            return [draw(st.builds(WaitEvent, STREAMS, EVENTS, NS))]
         following = draw(launch)
         return [WaitEvent(following.stream, draw(EVENTS), draw(NS)), following]
     if choice == "copy":
@@ -60,18 +62,18 @@ def _steps(draw: st.DrawFn) -> list[Statement]:
 
 
 @st.composite
-def programs(draw: st.DrawFn, ranks: int = 1) -> Program:
+def programs(draw: st.DrawFn, ranks: int = 1, bare: bool = True) -> Program:
     """A program whose ranks have the same collectives, with other work in between."""
     bodies: list[list[Statement]] = []
     count = draw(st.integers(0, 4)) if ranks > 1 else 0
     for _ in range(ranks):
         groups: list[list[Statement]] = [[Op(draw(NS))]]
         for part in range(count + 1):
-            groups += draw(st.lists(_steps(), max_size=12))
+            groups += draw(st.lists(_steps(bare), max_size=12))
             if part < count:
                 groups.append([draw(_collectives())])
         if ranks == 1 and draw(st.booleans()):
-            body = [step for steps in draw(st.lists(_steps(), max_size=8)) for step in steps]
+            body = [step for steps in draw(st.lists(_steps(bare), max_size=8)) for step in steps]
             groups.insert(draw(st.integers(1, len(groups))), [Backward(tuple(body))])
         groups.append([SyncDevice(draw(NS)), Op(draw(NS))])
         bodies.append([statement for group in groups for statement in group])

@@ -11,9 +11,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.graph import implied_edges
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.sync import SLACK_NS
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
 from chakra_et.linker.nesting import NONE
@@ -24,42 +26,37 @@ Rows = npt.NDArray[np.int64]
 SOON_NS: Final = 20_000
 """Work that waited for an event starts this soon after the event at the latest."""
 
+_REACH: Final = 256
+"""How many pieces of work of a stream are looked at, back from the last one launched."""
 
-def event_edges(table: Activities, launched: Launched, calls: WaitCalls) -> EdgeList:
+
+def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
     """All event edges: recorded ones where the profile has records, inferred ones where not."""
     waits = calls.of(Wait.STREAM_EVENT)
     if len(launched.lanes) < 2:
         return _edges([], [], [])
-    told = waits[calls.recorded[waits]]
-    edges = [recorded_edges(table, launched, calls, told)]
+    edges = [recorded_edges(table, given)]
     if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
     edges.append(graph_edges(table, launched))
     return without_implied(table, launched, _concatenate(edges))
 
 
-def recorded_edges(
-    table: Activities, launched: Launched, calls: WaitCalls, waits: Rows
-) -> EdgeList:
+def recorded_edges(table: Activities, given: Given) -> EdgeList:
     """Edges from records of waits.
 
-    The source is what had been launched on the stream waited for when the event was recorded; where
-    the profile lacks that call, when the wait was asked for, and the edge is inferred. The target
-    is what is launched next on the waiting stream. An edge against the recorded times is not made.
+    The source is what the stream waited for had been given when the event was recorded; where the
+    profile lacks that call, when the wait was asked for, and the edge is inferred. The target is
+    what is launched next on the waiting stream. An edge against the recorded times is not made.
     """
-    device = calls.device[waits]
-    awaited = _lanes(launched, device, calls.awaited[waits])
-    waiting = _lanes(launched, device, calls.stream[waits])
-    asked = table.start_ns[calls.call[waits]]
-    record = calls.record[waits]
-    has_record = record != NONE
-    recorded_at = np.where(has_record, table.start_ns[record], asked)
-    source = launched.last_before(awaited, recorded_at)
-    target = launched.first_after(waiting, asked)
-    use = (awaited != NONE) & (waiting != NONE) & (awaited != waiting)
-    use &= (source != NONE) & (target != NONE)
-    use &= table.end_ns[source] <= table.start_ns[target] + SLACK_NS
-    return EdgeList(EdgeKind.EVENT, source[use], target[use], ~has_record[use])
+    edges = [
+        (source, wait.target, wait.inferred)
+        for waits in given.waits.values()
+        for wait in waits
+        for source in wait.sources
+        if wait.target != NONE and table.end_ns[source] <= table.start_ns[wait.target] + SLACK_NS
+    ]
+    return _edges([e[0] for e in edges], [e[1] for e in edges], [e[2] for e in edges])
 
 
 def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeList:
@@ -86,7 +83,9 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
     sources, targets = [], []
     for place in np.flatnonzero(possible > 0).tolist():
         target = int(work[place])
-        found = _ended_before(table, launched, target, _last_call(times, thread, asked, place))
+        found = _ended_before(
+            table, launched, target, _last_call(times, thread, asked, place), late[target] > SOON_NS
+        )
         if between[place] == 0:
             soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
             found = found[soon & (late[target] > SOON_NS)][:1]
@@ -95,9 +94,11 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
             targets.append(target)
     for call in _last_of_their_thread(table, calls, thread, asked):
         for target in _next_everywhere(table, launched, call):
-            found = _ended_before(table, launched, target, int(table.start_ns[call]))
+            if late[target] <= SOON_NS:
+                continue
+            found = _ended_before(table, launched, target, int(table.start_ns[call]), True)
             soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
-            for source in found[soon & (late[target] > SOON_NS)][:1].tolist():
+            for source in found[soon][:1].tolist():
                 sources.append(source)
                 targets.append(target)
     return _edges(sources, targets, [True] * len(sources))
@@ -129,8 +130,11 @@ def graph_edges(table: Activities, launched: Launched) -> EdgeList:
     several = _launches_on_several_streams(launch, launched.lane)
     late = _unexplained(table, launched)
     sources, targets = [], []
-    for call in several.tolist():
-        mine = launched.work[launch == call]
+    grouped = np.argsort(launch, kind="stable")
+    begins = np.searchsorted(launch[grouped], several, "left")
+    ends_at = np.searchsorted(launch[grouped], several, "right")
+    for begin, until in zip(begins.tolist(), ends_at.tolist(), strict=True):
+        mine = launched.work[grouped[begin:until]]
         by_end = mine[np.argsort(table.end_ns[mine], kind="stable")]
         ends = table.end_ns[by_end]
         for target in mine[late[mine] > 0].tolist():
@@ -152,23 +156,10 @@ def without_implied(table: Activities, launched: Launched, edges: EdgeList) -> E
     What waits for early work of a stream, after what waited for later work of it, waits for nothing
     new.
     """
-    place = np.full(len(table), NONE, np.int64)
+    place = np.zeros(len(table), np.int64)
     place[launched.work] = np.arange(len(launched.work))
-    lanes = table.lane[edges.source], table.lane[edges.target]
-    order = np.lexsort((-place[edges.source], place[edges.target], *lanes))
-    kept = np.ones(len(order), np.bool_)
-    reached: dict[tuple[int, int], int] = {}
-    for edge in order.tolist():
-        pair = int(lanes[0][edge]), int(lanes[1][edge])
-        source = int(place[edges.source[edge]])
-        kept[edge] = source > reached.get(pair, -1) or not edges.inferred[edge]
-        reached[pair] = max(source, reached.get(pair, -1))
+    kept = ~(implied_edges(table.lane, place, edges.source, edges.target) & edges.inferred)
     return EdgeList(edges.kind, edges.source[kept], edges.target[kept], edges.inferred[kept])
-
-
-def _lanes(launched: Launched, device: Rows, stream: Rows) -> Rows:
-    pairs = zip(device.tolist(), stream.tolist(), strict=True)
-    return np.array([launched.lane_of.get(pair, NONE) for pair in pairs], np.int64)
 
 
 def _previous_launch(thread: Rows, asked: Rows) -> Rows:
@@ -208,14 +199,39 @@ def _last_call(times: dict[int, Rows], thread: Rows, asked: Rows, place: int) ->
     return int(when[np.searchsorted(when, asked[place]) - 1])
 
 
-def _ended_before(table: Activities, launched: Launched, target: int, asked: int) -> Rows:
-    """The last work launched elsewhere before a time, if it ended before `target`; latest first."""
+def _ended_before(
+    table: Activities, launched: Launched, target: int, asked: int, shown: bool
+) -> Rows:
+    """The last work launched elsewhere before a time, if it ended before `target`; latest first.
+
+    If the times show that something was waited for (`shown`), earlier work of a stream counts too:
+    asynchronous communication is waited for when more of it is under way.
+    """
     others = launched.lanes[launched.lanes != table.lane[target]]
     last = launched.last_before(others, np.full(len(others), asked, np.int64))
     last = last[last != NONE]
-    last = last[table.end_ns[last] <= table.start_ns[target]]
-    latest_first: Rows = last[np.argsort(-table.end_ns[last], kind="stable")]
+    begins = table.start_ns[target]
+    ended = table.end_ns[last] <= begins
+    found = [last[ended]]
+    if shown:
+        earlier = [
+            _ended_earlier(table, launched, row, int(begins)) for row in last[~ended].tolist()
+        ]
+        found.append(np.array([row for row in earlier if row != NONE], np.int64))
+    rows = np.concatenate(found)
+    latest_first: Rows = rows[np.argsort(-table.end_ns[rows], kind="stable")]
     return latest_first
+
+
+def _ended_earlier(table: Activities, launched: Launched, row: int, time: int) -> int:
+    """The last work before `row` on its stream that ended at most `SOON_NS` before a time."""
+    place = int(launched.place[row])
+    for earlier in launched.work[max(place - _REACH, 0) : place][::-1].tolist():
+        if table.lane[earlier] != table.lane[row] or time - table.end_ns[earlier] > SOON_NS:
+            break
+        if table.end_ns[earlier] <= time:
+            return int(earlier)
+    return NONE
 
 
 def _unexplained(table: Activities, launched: Launched) -> Rows:

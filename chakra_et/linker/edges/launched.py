@@ -26,7 +26,7 @@ class Launched:
     `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`
     ascending within a lane: the end of the launching call or the start of the work, whichever is
     earlier, or that of what stands before it on the stream if that is later. Work without a launch
-    in the profile counts as launched at once.
+    in the profile counts as launched at once. `place[a]` is where activity a stands in `work`.
     """
 
     work: Rows
@@ -36,6 +36,7 @@ class Launched:
     lane_of: dict[tuple[int, int], int]
     base: int
     keys: Rows
+    place: Rows
 
     def last_before(self, lane: Rows, time: Rows) -> Rows:
         """The last work launched on each lane by each time (rows; `NONE` if there is none)."""
@@ -45,6 +46,12 @@ class Launched:
     def first_after(self, lane: Rows, time: Rows) -> Rows:
         """The first work launched on each lane after each time (rows; `NONE` if there is none)."""
         return self._rows(np.searchsorted(self.keys, _keys(lane, time, self.base), "right"), lane)
+
+    def place_after(self, lane: int, time: int) -> int:
+        """The place in `work` of what is launched on a lane first after a time, or `NONE`."""
+        key = _keys(np.array([lane]), np.array([time]), self.base)
+        place = int(np.searchsorted(self.keys, key, "right")[0])
+        return place if place < len(self.work) and self.lane[place] == lane else NONE
 
     def _rows(self, place: Rows, lane: Rows) -> Rows:
         if len(self.work) == 0:
@@ -75,7 +82,9 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     # One below the first launch, so that work without a launch comes before it.
     base = int(known.min()) - 1 if len(known) else 0
     when = np.where(when == UNTIMED, base, when)
-    return Launched(work, lane, when, lanes, lane_of, base, _keys(lane, when, base))
+    place = np.full(len(table), NONE, np.int64)
+    place[work] = np.arange(len(work))
+    return Launched(work, lane, when, lanes, lane_of, base, _keys(lane, when, base), place)
 
 
 def _keys(lane: Rows, time: Rows, base: int) -> Rows:

@@ -17,6 +17,7 @@ from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
@@ -42,9 +43,7 @@ class _Found:
         self.inferred.append(inferred)
 
 
-def sync_edges(
-    table: Activities, device: DeviceTrace, launched: Launched, calls: WaitCalls
-) -> EdgeList:
+def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
     """Edges from device work into the calls that waited for it.
 
     Evidence: records of waits name the stream, or the event and the call that recorded it; the
@@ -63,8 +62,13 @@ def sync_edges(
             # Every wait has a record, so this call waited for nothing.
             continue
         end = int(table.end_ns[call]) + SLACK_NS * told
-        last = launched.last_before(lanes, _asked_at(table, calls, place, len(lanes)))
-        last = last[last != NONE]
+        asked = _asked_at(table, calls, place)
+        stream = calls.awaited[place] if calls.kind[place] == Wait.EVENT else calls.stream[place]
+        if told and calls.kind[place] != Wait.DEVICE:
+            last = np.array(given.by((int(calls.device[place]), int(stream)), asked), np.int64)
+        else:
+            last = launched.last_before(lanes, np.full(len(lanes), asked, np.int64))
+            last = last[last != NONE]
         last = last[table.end_ns[last] <= end]
         if len(last) == 0:
             continue
@@ -94,11 +98,11 @@ def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool
     return launched.lanes, False
 
 
-def _asked_at(table: Activities, calls: WaitCalls, place: int, count: int) -> Rows:
+def _asked_at(table: Activities, calls: WaitCalls, place: int) -> int:
     """When what a call waits for had been launched: at the call, or when the event was recorded."""
     record = int(calls.record[place])
     call = record if calls.kind[place] == Wait.EVENT and record != NONE else calls.call[place]
-    return np.full(count, table.start_ns[call], np.int64)
+    return int(table.start_ns[call])
 
 
 def _own_stream(table: Activities, call: int, last: Rows, launched: Launched) -> int:
@@ -108,6 +112,30 @@ def _own_stream(table: Activities, call: int, last: Rows, launched: Launched) ->
     rows = last[mine] if mine.any() else last
     when = np.where(table.launch[rows] != NONE, table.start_ns[table.launch[rows]], launched.base)
     return int(rows[np.argmax(when)])
+
+
+def sync_scopes(
+    calls: WaitCalls, launched: Launched, edges: EdgeList, lanes: Rows
+) -> dict[int, str]:
+    """What each call that waits for a stream or a device waits for, as the attribute `sync_on`.
+
+    `lanes` holds the lane of each activity. Where no record names the stream, it is that of the
+    edge.
+    """
+    place = {lane: pair for pair, lane in launched.lane_of.items()}
+    source = dict(zip(edges.target.tolist(), edges.source.tolist(), strict=True))
+    scopes = {}
+    for i in calls.of(Wait.STREAM, Wait.DEVICE).tolist():
+        call, device, stream = int(calls.call[i]), int(calls.device[i]), int(calls.stream[i])
+        pair = place.get(int(lanes[source[call]])) if call in source else None
+        if calls.kind[i] == Wait.DEVICE:
+            device = pair[0] if device == NONE and pair is not None else max(device, 0)
+            scopes[call] = f"device {device}"
+        elif calls.recorded[i] and stream != NONE:
+            scopes[call] = f"stream {device} {stream}"
+        elif pair is not None:
+            scopes[call] = f"stream {pair[0]} {pair[1]}"
+    return scopes
 
 
 def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
@@ -129,6 +157,9 @@ def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     return blocking
 
 
+_INSIDE: Final = 64
+"""How many operations may seem to begin inside a blocking call."""
+
 _COPIES: Final = frozenset({"gpu_memcpy", "Memcpy"})
 
 
@@ -137,12 +168,21 @@ def _to_pageable(name: str) -> bool:
 
 
 def copy_edges(table: Activities, copies: Rows) -> EdgeList:
-    """Edges from blocking copies into what their thread did after the call."""
+    """Edges from blocking copies into what their thread did after the call.
+
+    That is what began after the copy had ended: where clocks of host and driver differ, operations
+    may seem to begin inside the call.
+    """
     follows = np.full(len(table), NONE, np.int64)
     order = table.host_order
     same = table.lane[order][1:] == table.lane[order][:-1]
     follows[order[:-1][same]] = order[1:][same]
     after = follows[table.launch[copies]]
+    for _ in range(_INSIDE):
+        early = np.flatnonzero((after != NONE) & (table.start_ns[after] < table.end_ns[copies]))
+        if len(early) == 0:
+            break
+        after[early] = follows[after[early]]
     use = after != NONE
     return EdgeList.certain(EdgeKind.SYNC, copies[use], after[use])
 

@@ -1,0 +1,87 @@
+"""Which calls find their targets while running, and among which device work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.model import EdgeKind
+from chakra_et.replay.columns import Columns
+from chakra_et.replay.resolving import Waiting
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mask]:
+    """The calls with the attribute `sync_on` of all ranks, in rows of the plan.
+
+    The second part marks the edges, of all ranks one after the other, that these calls find anew.
+    """
+    waiting = Waiting()
+    parts: list[tuple[Rows, Rows, Rows]] = []
+    found_anew = []
+    streams = 0
+    for columns, begin in zip(ranks, first.tolist(), strict=True):
+        scopes, work, stream, names = _of_rank(columns)
+        waiting.scopes |= {
+            begin + row: [streams + number for number in numbers] for row, numbers in scopes.items()
+        }
+        launch = np.full(len(columns), -1, np.int64)
+        launching = columns.kind == EdgeKind.LAUNCH
+        launch[columns.edges.target[launching]] = columns.edges.source[launching]
+        launched_by = np.where(launch[work] >= 0, launch[work] + begin, -1)
+        parts.append((work + begin, stream + streams, launched_by))
+        streams += names
+        found_anew.append(_found_anew(columns, scopes, work, stream))
+    if parts:
+        columns_of_work = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        waiting.work, waiting.stream, waiting.launch = columns_of_work
+    return waiting, np.concatenate(found_anew) if found_anew else np.zeros(0, np.bool_)
+
+
+def _of_rank(columns: Columns) -> tuple[dict[int, list[int]], Rows, Rows, int]:
+    """Scopes by row, device work in stream order, the stream of each, and how many streams."""
+    attributes = columns.trace.nodes.attributes
+    calls = attributes.named("sync_on")
+    if not calls:
+        nothing = np.zeros(0, np.int64)
+        return {}, nothing, nothing, 0
+    rows = np.flatnonzero(attributes.present("stream") & columns.device)
+    device = attributes.dense("device", 0, np.int64)[rows]
+    number = attributes.dense("stream", 0, np.int64)[rows]
+    pairs, stream = np.unique(np.stack((device, number)), axis=1, return_inverse=True)
+    stream = stream.ravel()
+    order = np.lexsort((rows, columns.start[rows], stream))
+    names = [(int(d), int(s)) for d, s in pairs.T]
+    scopes = {}
+    for column in calls:
+        for row, text in zip(column.rows.tolist(), column.values, strict=True):
+            scopes[row] = _streams(str(text), names)
+    return scopes, rows[order], stream[order], len(names)
+
+
+def _streams(text: str, names: list[tuple[int, int]]) -> list[int]:
+    """The numbers of the streams that `device 0` or `stream 0 7` stands for."""
+    kind, *numbers = text.split()
+    wanted = tuple(int(number) for number in numbers)
+    if kind == "device":
+        return [i for i, (device, _) in enumerate(names) if (device,) == wanted]
+    return [i for i, name in enumerate(names) if name == wanted]
+
+
+def _found_anew(columns: Columns, scopes: dict[int, list[int]], work: Rows, stream: Rows) -> Mask:
+    stream_of = np.full(len(columns), -1, np.int64)
+    stream_of[work] = stream
+    edges = np.flatnonzero(columns.kind == EdgeKind.SYNC)
+    mask = np.zeros(len(columns.kind), np.bool_)
+    pairs = zip(
+        edges.tolist(),
+        columns.edges.target[edges].tolist(),
+        stream_of[columns.edges.source[edges]].tolist(),
+        strict=True,
+    )
+    mask[[edge for edge, target, lane in pairs if lane in scopes.get(target, ())]] = True
+    return mask
