@@ -43,6 +43,9 @@ _WALKER: Final = json.JSONDecoder(strict=False)
 _BARE: Final = re.compile(rb"\s*\[")
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 _END: Final = re.compile(rb'\}\s{0,64}(\])\s{0,64}(?:,\s{0,64}"[^"]{1,64}"\s{0,64}:|\}\s{0,64}\Z)')
+_PATIENCE: Final = 64
+_NOW_AND_THEN: Final = 16
+"""After 64 elements in a row that are left out, only each 16th is tried to be mended."""
 _FIRST: Final = re.compile(rb'\s{0,64}\{\s{0,64}"(\w{1,64})"')
 _LOOK_BYTES: Final = 1 << 10
 _REACHES: Final = 4
@@ -93,6 +96,7 @@ class MendedArray(Generic[T]):
         self._offset = 0
         self._ended = False
         self._count = 0
+        self._failures = 0  # elements in a row that were left out
 
     def __iter__(self) -> Iterator[list[T]]:
         while (prefix := self._seek()) is not None:
@@ -114,13 +118,18 @@ class MendedArray(Generic[T]):
         self._opening = _opening(*first)
         self._border = _opening(*first, self._document_key)
 
-    def _read(self) -> bool:
-        block = next(self._blocks, None)
-        if block is None:
-            self._ended = True
-            return False
-        self._text += block
-        return True
+    def _fill(self, wanted: int) -> bool:
+        """Read on until the text has this length, or the file ends; whether anything came."""
+        parts, size = [self._text], len(self._text)
+        while size < wanted:
+            block = next(self._blocks, None)
+            if block is None:
+                self._ended = True
+                break
+            parts.append(block)
+            size += len(block)
+        self._text = b"".join(parts)
+        return len(parts) > 1
 
     def _drop(self, count: int) -> bytes:
         taken, self._text = self._text[:count], self._text[count:]
@@ -145,20 +154,18 @@ class MendedArray(Generic[T]):
                     )
                 self._repairs.mend(AFTER, self._offset)
                 return None
-            if not self._read():
+            if not self._fill(max(2 * len(self._text), BLOCK_BYTES)):
                 return None
 
     def _elements(self) -> Iterator[list[T]]:
         """The elements up to the end of the array, of the file, or to another document."""
         wanted = BLOCK_BYTES
-        while len(self._text) < _LOOK_BYTES and self._read():
-            pass
+        self._fill(_LOOK_BYTES)
         first = _FIRST.match(self._text)
         if first and first[1].decode() in self._keys:
             self._learn((first[1].decode(),))
         while True:
-            while len(self._text) < wanted and self._read():
-                pass
+            self._fill(wanted)
             cut = len(self._text) if self._ended else self._last_opening()
             if cut > 0:
                 wanted = BLOCK_BYTES
@@ -264,7 +271,7 @@ class MendedArray(Generic[T]):
         borders = self._borders(block, at)
         border = first = next(borders)
         kind = UNREADABLE
-        for reach in range(_REACHES):
+        for reach in range(_REACHES if self._failures < _PATIENCE else 1):
             try:
                 found = self._sound_or_mended(block[at:border], offset + at)
             except MendError as error:
@@ -277,7 +284,9 @@ class MendedArray(Generic[T]):
                 for _ in range(1 << reach):
                     border = next(borders, border)
             else:
+                self._failures = 0
                 return (found[0], offset + at), at + found[1], False
+        self._failures += 1
         self._repairs.leave_out(kind, offset + at)
         if self._document.match(block, first):
             self._repairs.mend(OPEN_END, offset + first)
@@ -307,6 +316,8 @@ class MendedArray(Generic[T]):
         except RecursionError:
             raise MendError("nested too deep") from None
         except ValueError:
+            if self._failures >= _PATIENCE and self._failures % _NOW_AND_THEN:
+                raise MendError("one of many that are beyond repair") from None
             mended, end, done = self._mender.mend(text)
             for kind, place in done:
                 self._repairs.mend(kind, offset + place)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers import callers, converted, names, repair_kinds, write
+from accounts import callers, converted, names, repair_kinds, write
 from recordings import HostRecording, Profile
 
 from chakra_et import ChakraError, convert
@@ -181,6 +181,9 @@ def test_11_python_frames_are_left_out_and_counted(tmp_path: Path) -> None:
     report = converted(device=profile.write(tmp_path / "device.json")).report
     assert report.records["python_function"].total == 1000
     assert report.records["python_function"].left_out.total() == 1000
+
+
+# 12 (one host trace over several windows): tests/test_windows.py.
 
 
 def test_13_generated_kernels_keep_their_source(tmp_path: Path) -> None:
