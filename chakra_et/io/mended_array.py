@@ -43,6 +43,9 @@ _WALKER: Final = json.JSONDecoder(strict=False)
 _BARE: Final = re.compile(rb"\s*\[")
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 _END: Final = re.compile(rb'\}\s{0,64}(\])\s{0,64}(?:,\s{0,64}"[^"]{1,64}"\s{0,64}:|\}\s{0,64}\Z)')
+_PATIENCE: Final = 64
+_NOW_AND_THEN: Final = 16
+"""After 64 elements in a row that are left out, only each 16th is tried to be mended."""
 _FIRST: Final = re.compile(rb'\s{0,64}\{\s{0,64}"(\w{1,64})"')
 _LOOK_BYTES: Final = 1 << 10
 _REACHES: Final = 4
@@ -93,6 +96,7 @@ class MendedArray(Generic[T]):
         self._offset = 0
         self._ended = False
         self._count = 0
+        self._failures = 0  # elements in a row that were left out
 
     def __iter__(self) -> Iterator[list[T]]:
         while (prefix := self._seek()) is not None:
@@ -264,7 +268,7 @@ class MendedArray(Generic[T]):
         borders = self._borders(block, at)
         border = first = next(borders)
         kind = UNREADABLE
-        for reach in range(_REACHES):
+        for reach in range(_REACHES if self._failures < _PATIENCE else 1):
             try:
                 found = self._sound_or_mended(block[at:border], offset + at)
             except MendError as error:
@@ -277,7 +281,9 @@ class MendedArray(Generic[T]):
                 for _ in range(1 << reach):
                     border = next(borders, border)
             else:
+                self._failures = 0
                 return (found[0], offset + at), at + found[1], False
+        self._failures += 1
         self._repairs.leave_out(kind, offset + at)
         if self._document.match(block, first):
             self._repairs.mend(OPEN_END, offset + first)
@@ -307,6 +313,8 @@ class MendedArray(Generic[T]):
         except RecursionError:
             raise MendError("nested too deep") from None
         except ValueError:
+            if self._failures >= _PATIENCE and self._failures % _NOW_AND_THEN:
+                raise MendError("one of many that are beyond repair") from None
             mended, end, done = self._mender.mend(text)
             for kind, place in done:
                 self._repairs.mend(kind, offset + place)

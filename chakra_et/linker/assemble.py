@@ -298,7 +298,11 @@ def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupT
         metadata.set("time", Kind.STRING, rest.pop("time", None))
         for name in ("start_ts", "finish_ts"):
             value = rest.pop(name, None)
-            metadata.set(name, Kind.UINT64, value if isinstance(value, int) else None)
+            metadata.set(
+                name,
+                Kind.UINT64,
+                value if isinstance(value, int) and 0 <= value < 1 << 64 else None,
+            )
         if rest:
             metadata.set("host_metadata", Kind.STRING, msgspec.json.encode(rest).decode())
     if device is not None:

@@ -180,11 +180,9 @@ def parse_ranks(value: Any) -> list[int]:
 def _integer(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) < 20:
         try:
-            return int(value)
+            value = int(value)
         except ValueError:
             return None
-    return None
+    return value if isinstance(value, int) and abs(value) < 1 << 63 else None

@@ -217,7 +217,7 @@ class _Columns:
         return HostTrace(
             path=path,
             schema=schema,
-            pid=pid if isinstance(pid, int) else None,
+            pid=pid if isinstance(pid, int) and 0 <= pid < 1 << 63 else None,
             metadata=metadata,
             id=np.array(self.id, np.uint64),
             parent=np.array(self.parent, np.uint64),

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers import callers, converted, names, repair_kinds, write
+from accounts import callers, converted, names, repair_kinds, write
 from recordings import HostRecording, Profile
 
 from chakra_et import ChakraError, convert

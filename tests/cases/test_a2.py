@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from helpers import converted, names, repair_kinds, write
+from accounts import converted, names, repair_kinds, write
 from recordings import HostRecording, Profile
 
 from chakra_et import ChakraError, convert

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import callers, converted, names, write
+from accounts import callers, converted, names, write
 from recordings import MAIN, PID, HostRecording, Profile
 
 from chakra_et import ChakraError, convert

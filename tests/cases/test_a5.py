@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import converted
+from accounts import converted
 from recordings import HostRecording, Profile
 
 from chakra_et.conversion import Conversion

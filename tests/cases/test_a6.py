@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import callers, converted, names
+from accounts import callers, converted, names
 from recordings import HostRecording, Profile
 
 from chakra_et.converters.kineto import Role

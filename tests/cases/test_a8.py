@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import converted, names, write
+from accounts import converted, names, write
 from recordings import HostRecording, Profile
 
 import chakra_et

@@ -1,0 +1,24 @@
+"""The fuzzer of inputs, for a bounded time; `python tools/fuzz_inputs.py` runs it at length."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import DATA, ROOT
+
+SECONDS = os.environ.get("CHAKRA_ET_FUZZ_SECONDS", "30")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs SIGALRM")
+def test_damaged_inputs_end_well(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "tools" / "fuzz_inputs.py"), "--seconds", SECONDS]
+    command += ["--keep", str(tmp_path), "--bombs", "0.001"]
+    if DATA.is_dir():
+        command += ["--data", str(DATA)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "inputs tried" in done.stdout

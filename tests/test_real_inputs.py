@@ -1,0 +1,66 @@
+"""Every file of the real data is read or converted, and its report adds up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from accounts import converted
+from conftest import DATA, EXAMPLES
+
+import chakra_et
+from chakra_et import ChakraError
+from chakra_et.io.sniff import FileKind, sniff
+
+FILES = sorted(
+    path.relative_to(DATA).as_posix()
+    for path in DATA.rglob("*")
+    if path.is_file() and path.name != "INDEX.md"
+)
+PAIRS = [
+    name
+    for name in FILES
+    if Path(name).name.startswith("host") and (DATA / name.replace("host", "device")).is_file()
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_read_whole(name: str) -> None:
+    path = DATA / name
+    kind = sniff(path)
+    if kind in (FileKind.ET, FileKind.ET_JSON):
+        assert len(chakra_et.read(path).nodes) > 0
+        return
+    assert kind in (FileKind.HOST, FileKind.DEVICE)
+    host, device = (path, None) if kind is FileKind.HOST else (None, path)
+    report = converted(host, device).report
+    assert report.repairs == []
+    assert report.added == {}
+    assert report.host_nodes.kept == report.host_nodes.total
+    assert report.device_events.kept == report.device_events.total
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_pair_converts(name: str) -> None:
+    report = converted(DATA / name, DATA / name.replace("host", "device")).report
+    assert report.joins[0].matched >= 0.9 * report.joins[0].of
+    assert report.device_events.kept == report.device_events.total
+
+
+def test_files_of_two_ranks_are_no_pair(data: Path) -> None:
+    with pytest.raises(ChakraError, match="do not belong together"):
+        converted(data / "host_et/resnet_rank1_1.1.0.json.gz", data / "resnet_rfid/device.json.gz")
+
+
+@pytest.mark.parametrize("step", ["simple_add", "mlp"])
+def test_every_cut_of_an_example_is_read_as_far_as_it_goes(tmp_path: Path, step: str) -> None:
+    name = "host.json.gz" if step == "simple_add" else "host.0.json.gz"
+    content = b"".join(chakra_et.io.source.blocks(EXAMPLES / step / name))
+    whole = converted(EXAMPLES / step / name).report.host_nodes.kept
+    kept = []
+    for cut in range(1000, len(content), len(content) // 17):
+        path = tmp_path / "cut.json"
+        path.write_bytes(content[:cut])
+        kept.append(converted(path).report.host_nodes.kept)
+    assert kept == sorted(kept)
+    assert kept[-1] >= 0.9 * whole
