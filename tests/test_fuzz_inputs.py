@@ -13,7 +13,7 @@ from conftest import DATA, ROOT
 SECONDS = os.environ.get("CHAKRA_ET_FUZZ_SECONDS", "30")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it needs SIGALRM")
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs SIGPROF")
 def test_damaged_inputs_end_well(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "fuzz_inputs.py"), "--seconds", SECONDS]
     command += ["--keep", str(tmp_path), "--bombs", "0.001"]

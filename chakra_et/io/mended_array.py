@@ -118,13 +118,18 @@ class MendedArray(Generic[T]):
         self._opening = _opening(*first)
         self._border = _opening(*first, self._document_key)
 
-    def _read(self) -> bool:
-        block = next(self._blocks, None)
-        if block is None:
-            self._ended = True
-            return False
-        self._text += block
-        return True
+    def _fill(self, wanted: int) -> bool:
+        """Read on until the text has this length, or the file ends; whether anything came."""
+        parts, size = [self._text], len(self._text)
+        while size < wanted:
+            block = next(self._blocks, None)
+            if block is None:
+                self._ended = True
+                break
+            parts.append(block)
+            size += len(block)
+        self._text = b"".join(parts)
+        return len(parts) > 1
 
     def _drop(self, count: int) -> bytes:
         taken, self._text = self._text[:count], self._text[count:]
@@ -149,20 +154,18 @@ class MendedArray(Generic[T]):
                     )
                 self._repairs.mend(AFTER, self._offset)
                 return None
-            if not self._read():
+            if not self._fill(max(2 * len(self._text), BLOCK_BYTES)):
                 return None
 
     def _elements(self) -> Iterator[list[T]]:
         """The elements up to the end of the array, of the file, or to another document."""
         wanted = BLOCK_BYTES
-        while len(self._text) < _LOOK_BYTES and self._read():
-            pass
+        self._fill(_LOOK_BYTES)
         first = _FIRST.match(self._text)
         if first and first[1].decode() in self._keys:
             self._learn((first[1].decode(),))
         while True:
-            while len(self._text) < wanted and self._read():
-                pass
+            self._fill(wanted)
             cut = len(self._text) if self._ended else self._last_opening()
             if cut > 0:
                 wanted = BLOCK_BYTES
