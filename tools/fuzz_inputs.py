@@ -231,7 +231,7 @@ class Fuzzer:
     bombs: float
 
     def run(self, seed: int, seconds: float, most: int) -> tuple[Counter[str], float]:
-        """Try inputs until the time is over; counts by ending, and the most seconds that one took."""
+        """Try inputs until the time is over; counts by ending, most seconds that one took."""
         ended: Counter[str] = Counter()
         longest = 0.0
         until = time.monotonic() + seconds

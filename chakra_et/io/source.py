@@ -15,7 +15,7 @@ from chakra_et.io.stream import BLOCK_BYTES, Stream
 
 _LAYERS: Final = 4
 """How many times a file may be packed or compressed."""
-_BOMB_BYTES: Final = 1 << 28
+_BOMB_BYTES: Final = 1 << 26
 _BOMB_RATIO: Final = 300
 """Traces shrink to a tenth, at best to a fortieth; more than this is no trace."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -11,7 +11,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto.categories import NO_STREAM, PROCESS_ROLES, ROLES, Role
+from chakra_et.converters.kineto.categories import (
+    LAUNCH_FLOWS,
+    NO_STREAM,
+    PROCESS_ROLES,
+    ROLES,
+    Role,
+)
 from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
 from chakra_et.converters.kineto.flows import Flows
@@ -26,6 +32,19 @@ _LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
 _COMMUNICATION: Final = "record_param_comms"
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
 _DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
+_ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = (
+    ("external_id", 0, ("external_id", "early_external_id"), True, True),
+    ("rf_id", 0, ("rf_id",), True, True),
+    ("sequence", -1, ("sequence",), True, False),
+    ("fwd_thread", 0, ("fwd_thread",), True, False),
+    ("correlation", NO_ID, ("correlation", "connection"), False, True),
+    ("stream", NO_ID, ("stream", "queue"), False, True),
+    ("context", NO_ID, ("context",), False, True),
+    ("size_bytes", NO_ID, ("bytes",), False, True),
+    ("device", NO_ID, ("device", "in_device"), False, True),
+)
+"""Columns made of arguments: the value of records without it, the fields of which the first that
+is there counts, and whether operations and other records can have it."""
 _ODD_ARGS: Final = "arguments that are no object"
 _NO_ROLE: Final = 255
 _NO_PROCESS: Final = "no category, and no process known here"
@@ -66,11 +85,14 @@ class _Columns:
 
     def add(self, events: list[Event], /) -> None:
         """Take in some records."""
-        self.counts.update([(event.cat, event.ph) for event in events])
-        for event in events:
-            if event.ph == "M" and event.name in ("thread_name", "process_name"):
-                self._name_row(event)
-        self.flows.add(events)
+        counts = Counter([(event.cat, event.ph) for event in events])
+        self.counts.update(counts)
+        if any(phase == "M" for _, phase in counts):
+            for event in events:
+                if event.ph == "M" and event.name in ("thread_name", "process_name"):
+                    self._name_row(event)
+        if any(category in LAUNCH_FLOWS for category, _ in counts):
+            self.flows.add(events)
         spans = [e for e in events if e.ph == "X" and (e.cat in ROLES or not e.cat)]
         times, spans = self._timed(spans)
         role = np.fromiter((ROLES.get(e.cat, _NO_ROLE) for e in spans), np.uint8, len(spans))
@@ -101,20 +123,25 @@ class _Columns:
         try:
             return [nanoseconds(starts), nanoseconds(lasting)], spans
         except ValueError:
-            good = []
-            for place, texts in enumerate(zip(starts, lasting, strict=True)):
-                try:
-                    nanoseconds(texts)
-                except ValueError:
-                    self.left_out[spans[place].cat, NO_TIME] += 1
-                    if self.repairs.strict:
-                        name = spans[place].name
-                        self.repairs.leave_out(f"the time of event {name!r} is no time", None)
-                else:
-                    good.append(place)
-            return [nanoseconds([texts[place] for place in good]) for texts in (starts, lasting)], [
-                spans[place] for place in good
-            ]
+            pass
+        known = {text: self._time(text) for text in {*starts, *lasting}}
+        good: list[int] = []
+        lost: list[int] = []
+        for place, texts in enumerate(zip(starts, lasting, strict=True)):
+            (lost if None in (known[texts[0]], known[texts[1]]) else good).append(place)
+        self.left_out.update((spans[place].cat, NO_TIME) for place in lost)
+        if lost and self.repairs.strict:
+            name = spans[lost[0]].name
+            self.repairs.leave_out(f"the time of event {name!r} is no time", None)
+        times = [nanoseconds([texts[place] for place in good]) for texts in (starts, lasting)]
+        return times, [spans[place] for place in good]
+
+    @staticmethod
+    def _time(text: bytes) -> int | None:
+        try:
+            return int(nanoseconds([text])[0])
+        except ValueError:
+            return None
 
     def _add_args(self, spans: list[Event], role: npt.NDArray[np.uint8]) -> None:
         raw = [bytes(event.args) or b"{}" for event in spans]
@@ -123,26 +150,14 @@ class _Columns:
         op_args = self._decode(_OP_ARGS, spans, raw, ops)
         device_args = self._decode(_DEVICE_ARGS, spans, raw, others)
 
-        def column(default: int, op: Callable[[Any], Any] | None,
-                   other: Callable[[Any], Any] | None) -> npt.NDArray[np.int64]:  # fmt: skip
+        for name, default, fields, of_ops, of_others in _ARG_COLUMNS:
             values = np.full(len(spans), default, np.int64)
-            for rows, args, get in ((ops, op_args, op), (others, device_args, other)):
-                if get is not None:
-                    values[rows] = self._integers(list(map(get, args)), default)
-            return values
-
-        self._put("external_id", column(0, _external_id, _external_id))
-        self._put("rf_id", column(0, lambda a: a.rf_id, lambda a: a.rf_id))
-        self._put("sequence", column(-1, lambda a: a.sequence, None))
-        self._put("fwd_thread", column(0, lambda a: a.fwd_thread, None))
-        self._put("correlation", column(NO_ID, None, _correlation))
-        stream = column(NO_ID, None, lambda a: a.stream if a.stream != NO_ID else a.queue)
-        stream[np.isin(stream, NO_STREAM)] = NO_ID
-        self._put("stream", stream)
-        self._put("context", column(NO_ID, None, lambda a: a.context))
-        self._put("size_bytes", column(NO_ID, None, lambda a: a.bytes))
-        device = column(NO_ID, None, lambda a: a.device if a.device != NO_ID else a.in_device)
-        self._put("device", device)
+            for rows, args, wanted in ((ops, op_args, of_ops), (others, device_args, of_others)):
+                if wanted:
+                    values[rows] = self._integers(_first_told(args, fields, default), default)
+            if name == "stream":
+                values[np.isin(values, NO_STREAM)] = NO_ID
+            self._put(name, values)
         carried = (role == Role.WORK) | (role == Role.SYNC)
         self.args += [
             text if keep or event.name == _COMMUNICATION else b""
@@ -249,9 +264,14 @@ class _Columns:
         return device
 
 
-def _external_id(args: Any) -> Any:
-    return args.external_id or args.early_external_id
-
-
-def _correlation(args: Any) -> Any:
-    return args.correlation if args.correlation != NO_ID else args.connection
+def _first_told(args: list[Any], fields: tuple[str, ...], default: int) -> list[Any]:
+    """The first of the given fields that each record has; few files use the later ones."""
+    values = list(map(attrgetter(fields[0]), args))
+    for name in fields[1:]:
+        others = list(map(attrgetter(name), args))
+        if others.count(default) < len(others):
+            values = [
+                other if value == default else value
+                for value, other in zip(values, others, strict=True)
+            ]
+    return values
