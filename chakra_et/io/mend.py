@@ -30,6 +30,11 @@ _NUMBER: Final = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _NOT_A_NUMBER: Final = re.compile(rb"([+-]?)(nan|inf|infinity)\Z", re.IGNORECASE)
 _WORDS: Final = {b"None": b"null", b"True": b"true", b"False": b"false"}
 _KEPT: Final = {b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
+_OTHER_CONTROL: Final = bytes(set(range(0x20)) - set(b"\t\n\r"))
+_QUOTES: Final = 10_000
+_BACKSLASHES: Final = 4096
+_LONGEST: Final = 1 << 22
+"""Bounds on the text of one value: more than any producer writes."""
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 _HEX: Final = rb"[0-9a-fA-F]{2}"
 _SPECIAL: Final = re.compile(
@@ -200,19 +205,21 @@ class _Mending:
         else:
             follows = self.after_outer if outer else _AFTER_ANY_VALUE
         end = at
-        while True:
+        for _ in range(_QUOTES):
             end = self.text.find(b'"', end + 1)
             if end < 0:
                 raise MendError("a text does not end", incomplete=True)
-            before = end
-            while before > at + 1 and self.text[before - 1] == 0x5C:
-                before -= 1
+            before = self.text[max(at + 1, end - _BACKSLASHES) : end]
+            escapes = len(before) - len(before.rstrip(b"\\"))
             # A path may end in a backslash that should have been escaped.
-            if ((end - before) % 2 == 0 or outer) and follows.match(self.text, end):
+            if (escapes % 2 == 0 or outer) and follows.match(self.text, end):
                 return end
+        raise MendError("a text with too many quotes")
 
     def _clean(self, text: bytes, at: int) -> bytes:
         """The inside of a text with everything escaped that has to be."""
+        if len(text) > _LONGEST:
+            raise MendError("a text longer than any name")
         if b'"' in text or b"\\" in text:
 
             def escaped(match: re.Match[bytes]) -> bytes:
@@ -225,7 +232,9 @@ class _Mending:
             text = _SPECIAL.sub(escaped, text)
         if control := _CONTROL.search(text):
             self.done.append((CONTROL, at + control.start()))
-            text = _CONTROL.sub(lambda match: _KEPT.get(match[0], b""), text)
+            for byte, escape in _KEPT.items():
+                text = text.replace(byte, escape)
+            text = text.translate(None, _OTHER_CONTROL)
         try:
             text.decode()
         except UnicodeDecodeError as error:
