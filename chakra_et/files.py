@@ -9,6 +9,7 @@ from typing import Final
 from chakra_et.converters.et import decode_et, decode_json, encode_et, encode_json
 from chakra_et.converters.et.forks import undo_fork
 from chakra_et.converters.et.json_mapping import JsonError
+from chakra_et.converters.et.json_stream import as_document
 from chakra_et.converters.et.old_reader import upgrade
 from chakra_et.converters.et.old_schema import OldSchemaError
 from chakra_et.converters.et.wire import WireError
@@ -39,7 +40,9 @@ def read(path: str | Path) -> Trace:
         )
     data = read_all(path)
     try:
-        return _decode(data) if kind is FileKind.ET else decode_json(data)
+        if kind is FileKind.ET:
+            return _decode(data)
+        return _decode_json(data)
     except OldSchemaError as error:
         remedy = "Make the trace again with a tool that writes schema 0.0.4 or 1.0.0."
         raise FormatError(str(error), path=path, place=_byte(error), remedy=remedy) from error
@@ -49,6 +52,17 @@ def read(path: str | Path) -> Trace:
         raise FormatError(
             error.problem, path=path, place=error.place or None, remedy=_DAMAGED
         ) from error
+
+
+def _decode_json(data: bytes) -> Trace:
+    """The trace in a JSON file of any form."""
+    try:
+        return decode_json(data)
+    except JsonError:
+        document = as_document(data)
+        if document is None:
+            raise
+        return decode_json(document)
 
 
 def _decode(data: bytes) -> Trace:

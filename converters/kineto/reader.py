@@ -189,9 +189,12 @@ class _Columns:
     def _integers(self, values: list[Any], default: int) -> npt.NDArray[np.int64]:
         """Ids, most of them integers; text of digits counts, other text gets a number below -1."""
         try:
-            return np.array(values, np.int64)
+            column = np.array(values, np.int64)
         except (TypeError, ValueError, OverflowError):
-            return np.array([self._integer(value, default) for value in values], np.int64)
+            column = np.zeros(())
+        if column.ndim == 1:
+            return column
+        return np.array([self._integer(value, default) for value in values], np.int64)
 
     def _integer(self, value: Any, default: int) -> int:
         if value is None:

@@ -245,9 +245,12 @@ class _Columns:
     def _integers(self, name: str) -> npt.NDArray[np.int64]:
         values = self.core[name]
         try:
-            return np.array(values, np.int64)
+            column = np.array(values, np.int64)
         except (TypeError, ValueError, OverflowError):
-            return np.array([self._integer(name, value) for value in values], np.int64)
+            column = np.zeros(())
+        if column.ndim == 1:
+            return column
+        return np.array([self._integer(name, value) for value in values], np.int64)
 
     def _integer(self, name: str, value: Any) -> int:
         if isinstance(value, int) and abs(value) < 1 << 63:

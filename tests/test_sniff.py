@@ -1,0 +1,66 @@
+"""Kinds of files are told by content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recordings import HostRecording, Profile
+
+import chakra_et
+from chakra_et import ChakraError, convert
+from chakra_et.io.sniff import FileKind, sniff
+
+JSONIZER = (
+    '{"version": "0.0.4"}{"id": "1", "name": "a", "type": "COMP_NODE", "durationMicros": "5"}'
+    '{"id": "2", "name": "b", "type": "COMP_NODE", "dataDeps": ["1"], '
+    '"attr": [{"name": "num_ops", "int64Val": "7"}]}'
+)
+LINKED = {
+    "schema": "1.0.2-chakra.0.0.4",
+    "nodes": [{"id": 1, "name": "a", "ctrl_deps": 0, "inclusive_dur": 5, "ts": 7}],
+}
+KINDS = {
+    '{"schema": "1.0.1", "pid": 1, "nodes": [': FileKind.HOST,
+    '{"pid": 1, "nodes": [{"id": 1': FileKind.HOST,
+    '{"traceEvents": [': FileKind.DEVICE,
+    '{"schemaVersion": 1, "deviceProperties": [{"id": 0}]': FileKind.DEVICE,
+    '{"displayTimeUnit": "ms", "traceEvents": []}': FileKind.DEVICE,
+    '[{"name": "a", "ph": "X", "ts": 1}]': FileKind.DEVICE,
+    '\ufeff{"schema": "1.0.1", "nodes": [': FileKind.HOST,
+    '{"workload_graph": [': FileKind.ET_JSON,
+    '{"format": "chakra-et", "nodes": []}': FileKind.ET_JSON,
+    JSONIZER: FileKind.ET_JSON,
+    json.dumps(LINKED): FileKind.LINKED,
+    "MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8 2\n": FileKind.WORKLOAD,
+    "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n": FileKind.WORKLOAD,
+}
+
+
+@pytest.mark.parametrize("text", KINDS, ids=[text[:20] for text in KINDS])
+def test_each_kind_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a file.pt.trace.json"
+    path.write_text(text)
+    assert sniff(path) is KINDS[text]
+
+
+def test_objects_one_behind_another_are_an_et(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(JSONIZER)
+    trace = chakra_et.read(tmp_path / "t.json")
+    assert [node.name for node in trace.nodes] == ["a", "b"]
+    assert trace.nodes[1].data_deps == [1]
+
+
+def test_a_linked_trace_is_named_with_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(LINKED))
+    with pytest.raises(ChakraError, match=r"linked host and device trace.*two files"):
+        convert(tmp_path / "t.json")
+
+
+def test_written_traces_are_told(tmp_path: Path) -> None:
+    host = HostRecording().op(3, "a").write(tmp_path / "h.json")
+    for name, kind in (("t.et", FileKind.ET), ("t.json", FileKind.ET_JSON)):
+        convert(host, output=tmp_path / name)
+        assert sniff(tmp_path / name) is kind
+    assert sniff(Profile().op("a", 1, 1).write(tmp_path / "d.json.gz")) is FileKind.DEVICE
