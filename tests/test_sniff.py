@@ -64,3 +64,8 @@ def test_written_traces_are_told(tmp_path: Path) -> None:
         convert(host, output=tmp_path / name)
         assert sniff(tmp_path / name) is kind
     assert sniff(Profile().op("a", 1, 1).write(tmp_path / "d.json.gz")) is FileKind.DEVICE
+
+
+def test_an_et_whose_first_length_looks_like_a_pickle_is_an_et(tmp_path: Path) -> None:
+    (tmp_path / "t.et").write_bytes(b"\x80\x02\x0a\x05" + b"1.0.0" + bytes(249))
+    assert sniff(tmp_path / "t.et") is FileKind.ET

@@ -73,11 +73,11 @@ def sniff(path: str | Path) -> FileKind:
         _refuse(path, "a JSON list, but not of profiler events")
     if _WORKLOAD.match(text):
         return FileKind.WORKLOAD
+    if start[:1] in (b"\x00", b"\x0a", b"\x12") or _starts_like_frames(start):
+        return FileKind.ET
     for beginning, what in _OTHERS:
         if text.startswith(beginning):
             _refuse(path, f"neither JSON nor an ET in protobuf, but {what}")
-    if start[:1] in (b"\x00", b"\x0a", b"\x12") or _starts_like_frames(start):
-        return FileKind.ET
     _refuse(path, "neither JSON nor an ET in protobuf")
 
 

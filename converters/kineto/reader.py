@@ -191,7 +191,7 @@ class _Columns:
         try:
             column = np.array(values, np.int64)
         except (TypeError, ValueError, OverflowError):
-            column = np.zeros(())
+            column = np.zeros((0, 0), np.int64)
         if column.ndim == 1:
             return column
         return np.array([self._integer(value, default) for value in values], np.int64)
@@ -207,6 +207,8 @@ class _Columns:
             number = int(str(value), 0)
         except ValueError:
             return -2 - self.odd_ids[str(value)]
+        except RecursionError:
+            return default
         return number if abs(number) < 1 << 63 else -2 - self.odd_ids[str(value)]
 
     def _put(self, name: str, values: Any) -> None:

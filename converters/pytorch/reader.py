@@ -247,7 +247,7 @@ class _Columns:
         try:
             column = np.array(values, np.int64)
         except (TypeError, ValueError, OverflowError):
-            column = np.zeros(())
+            column = np.zeros((0, 0), np.int64)
         if column.ndim == 1:
             return column
         return np.array([self._integer(name, value) for value in values], np.int64)
