@@ -111,6 +111,7 @@ def find_communication(
         covered.add(record)
         facts = seen.kernel_facts(row)
         facts.merge(seen.host_facts(record))
+        facts.merge(seen.annotation_above(row))
         facts.merge(_kernel_name_facts(seen.name(row)))
         if facts.splits_cut and seen.has_splits(record):
             facts.splits_cut = False
@@ -211,6 +212,19 @@ class _Seen:
                 return caller
             caller = int(self.table.caller[caller])
         return NONE
+
+    def annotation_above(self, row: int) -> Facts | None:
+        """What the span of a collective around the launch is called: `nccl:all_to_all`."""
+        launch = int(self.table.launch[row])
+        caller = int(self.table.caller[launch]) if launch != NONE else NONE
+        for _ in range(_ANCESTORS):
+            if caller == NONE:
+                return None
+            match = ANNOTATION.match(self.name(caller))
+            if match and operation(match["name"]) is not None:
+                return Facts(name=match["name"], sources=["annotation"])
+            caller = int(self.table.caller[caller])
+        return None
 
     def kernel_facts(self, row: int) -> Facts:
         """What the profiler's arguments of a kernel say."""

@@ -57,8 +57,8 @@ WITHOUT_ROOT: Final = frozenset(
 )
 """Collectives of which a record tells the caller's place in the group, not that of a root."""
 
-ANNOTATION: Final = re.compile(r"^(gloo|nccl|xccl|hccl|ucc|mpi)::?(?P<name>\w+)")
-"""How a process group names the span of one operation: `gloo:all_reduce`."""
+ANNOTATION: Final = re.compile(r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|c10d)::?(?P<name>\w+)")
+"""How a process group, or the framework, names one operation: `gloo:all_reduce`."""
 
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""

@@ -29,6 +29,7 @@ KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1
 N = TypeVar("N", FlatNode, NestedNode)
 
 _ID_LIMIT: Final = 1 << 64
+_RANGES: Final = {"uint64": (0, 1 << 64), "int64": (-1 << 63, 1 << 63)}
 _CORE: Final = {
     "rf_id": 0,
     "fw_parent": 0,
@@ -214,6 +215,8 @@ class _Columns:
         if schema.split("-")[0] not in KNOWN_SCHEMAS:
             warnings.append(f"host schema {schema!r} is not known; it was read by the keys present")
         core = {name: self._integers(name) for name in _CORE}
+        for name, attribute in list(self.attributes.items()):
+            self._check_attribute(name, attribute)
         return HostTrace(
             path=path,
             schema=schema,
@@ -241,6 +244,25 @@ class _Columns:
             warnings=warnings,
             repairs=repairs,
         )
+
+    def _check_attribute(self, name: str, attribute: HostAttribute) -> None:
+        """Leave out values that are not of the declared type."""
+        low, high = _RANGES.get(attribute.declared_type, (0, 0))
+        if not high or all(type(v) is int and low <= v < high for v in attribute.values):
+            return
+        good = []
+        for row, value in zip(attribute.rows, attribute.values, strict=True):
+            try:
+                whole = int(value) if isinstance(value, (int, str)) else high
+            except ValueError:
+                whole = high
+            if low <= whole < high:
+                good.append((row, whole))
+        wrong = len(attribute.values) - len(good)
+        self.repairs.mend(f"{name} of another type than declared", None, wrong or 1)
+        attribute.rows, attribute.values = [row for row, _ in good], [value for _, value in good]
+        if not good:
+            del self.attributes[name]
 
     def _integers(self, name: str) -> npt.NDArray[np.int64]:
         values = self.core[name]

@@ -217,6 +217,14 @@ def test_69_names_of_groups_are_any_text(tmp_path: Path) -> None:
     assert communication(converted(device=profile.write(tmp_path / "d.json")))[0][3] == "a3f9c1"
 
 
+@pytest.mark.parametrize("span", ["nccl:all_to_all", "c10d::alltoall_base_"])
+def test_63_a_span_around_the_launch_tells_the_collective(tmp_path: Path, span: str) -> None:
+    profile = Profile().op(span, 0, 10).call("launch", 1, 1, 9)
+    profile.kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", 5, 5, 9)
+    found = communication(converted(device=profile.write(tmp_path / "d.json")))
+    assert [fact[1] for fact in found] == [CollectiveType.ALL_TO_ALL]
+
+
 # 70 (matching one collective across ranks) is owned by the issue about many ranks.
 
 
