@@ -111,12 +111,13 @@ def find_communication(
         covered.add(record)
         facts = seen.kernel_facts(row)
         facts.merge(seen.host_facts(record))
-        facts.merge(seen.annotation_above(row))
-        facts.merge(_kernel_name_facts(seen.name(row)))
         if facts.splits_cut and seen.has_splits(record):
             facts.splits_cut = False
         found[row] = facts
     warnings += share_kernels(table, seen, found, covered)
+    for row, facts in found.items():
+        facts.merge(seen.annotation_above(row))
+        facts.merge(_kernel_name_facts(seen.name(row)))
     warnings += _suspects(seen)
     for row in seen.host_spans():
         found[row] = seen.span_facts(row)
