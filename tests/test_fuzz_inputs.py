@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import DATA, ROOT
+from places import DATA, ROOT
 
 SECONDS = os.environ.get("CHAKRA_ET_FUZZ_SECONDS", "30")
 

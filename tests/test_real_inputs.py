@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from accounts import converted
-from conftest import DATA, EXAMPLES
+from places import DATA, EXAMPLES
 
 import chakra_et
 from chakra_et import ChakraError

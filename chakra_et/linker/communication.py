@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -21,63 +21,29 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication_table import (
     ANNOTATION,
-    DTYPE_BYTES,
     HOST_BACKENDS,
     KERNEL,
-    KERNEL_OPERATION,
     NO_COMMUNICATION,
-    RECV,
-    SEND,
     SUSPECT,
-    WITHOUT_ROOT,
     operation,
 )
+from chakra_et.linker.facts import (
+    Facts,
+    argument_facts,
+    attribute_facts,
+    kernel_name_facts,
+    positional_facts,
+    tensor_bytes,
+)
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.process_groups import DEFAULT, GroupTable, parse_ranks
+from chakra_et.linker.process_groups import DEFAULT, GroupTable
 from chakra_et.linker.shared_kernels import share_kernels
 from chakra_et.model import ProcessGroup
 
 RECORD: Final = "record_param_comms"
-_CUT_LIST: Final = "..."
-_MOST_RANKS: Final = 1 << 20
 _SUSPECTS_SHOWN: Final = 3
 _ANCESTORS: Final = 8
 """How far up the callers of a launch the record of its collective is looked for."""
-
-
-@dataclass
-class Facts:
-    """What is known of one communication; None where a source does not tell."""
-
-    name: str | None = None
-    size_bytes: int | None = None
-    group: str | None = None
-    group_number: int | None = None
-    group_size: int | None = None
-    group_ranks: list[int] | None = None
-    """Global ranks; None also where the list was cut."""
-    peer: int | None = None
-    """The other side's global rank."""
-    peer_in_group: int | None = None
-    dtype: str | None = None
-    own_rank: int | None = None
-    """The global rank of the process that communicates, from its place in the group."""
-    splits_cut: bool | None = None
-    """Whether the sizes of the parts for each rank are known only in part."""
-    sources: list[str] = field(default_factory=list)
-
-    def merge(self, other: Facts | None) -> None:
-        """Fill what is missing from another, lesser source."""
-        if other is None:
-            return
-        filled = False
-        for item in fields(self):
-            if item.name != "sources" and getattr(self, item.name) is None:
-                value = getattr(other, item.name)
-                setattr(self, item.name, value)
-                filled = filled or value is not None
-        if filled:
-            self.sources += other.sources
 
 
 @dataclass
@@ -117,7 +83,7 @@ def find_communication(
     warnings += share_kernels(table, seen, found, covered)
     for row, facts in found.items():
         facts.merge(seen.annotation_above(row))
-        facts.merge(_kernel_name_facts(seen.name(row)))
+        facts.merge(kernel_name_facts(seen.name(row)))
     warnings += _suspects(seen)
     for row in seen.host_spans():
         found[row] = seen.span_facts(row)
@@ -230,7 +196,7 @@ class _Seen:
     def kernel_facts(self, row: int) -> Facts:
         """What the profiler's arguments of a kernel say."""
         assert self.device is not None
-        return _argument_facts(self.device.args[self.table.record[row]], "kernel args")
+        return argument_facts(self.device.args[self.table.record[row]], "kernel args")
 
     def host_facts(self, row: int) -> Facts | None:
         """What the record of a collective says: its attributes, inputs, and profiled arguments."""
@@ -239,10 +205,10 @@ class _Seen:
         facts = Facts()
         host_row, record = int(self.table.host[row]), int(self.table.record[row])
         if host_row != NONE:
-            facts.merge(_attribute_facts(self.attributes.get(host_row, {})))
+            facts.merge(attribute_facts(self.attributes.get(host_row, {})))
             facts.merge(self._positional_facts(host_row))
         if record != NONE and self.device is not None:
-            facts.merge(_argument_facts(self.device.args[record], "operation args"))
+            facts.merge(argument_facts(self.device.args[record], "operation args"))
         return facts if facts.name is not None else None
 
     def has_splits(self, row: int) -> bool:
@@ -272,107 +238,6 @@ class _Seen:
         return positional_facts(self._inputs(host_row))
 
 
-def positional_facts(values: list[Any]) -> Facts | None:
-    """Facts in the inputs of `record_param_comms` of every era.
-
-    The collective's name is the first text at the top level; before it stand the tensors (if any),
-    the sequence number, the group and a rank, behind it the two split lists and the group's size.
-    """
-    at = next((i for i, value in enumerate(values) if isinstance(value, str)), None)
-    if at is None or at < 3:
-        return None
-    group, rank, rest = values[at - 2], values[at - 1], values[at + 3 :]
-    facts = Facts(name=values[at], sources=["positional inputs"])
-    facts.size_bytes = tensor_bytes(values[: at - 3])
-    if isinstance(group, list):
-        facts.group = str(group[0]) if group and group[0] != "" else None
-    elif isinstance(group, int) and group:
-        facts.group_number = group
-    numbers = [v for v in rest if isinstance(v, int) and not isinstance(v, bool)]
-    splits = [v for v in values[at + 1 : at + 3] if isinstance(v, list) and v]
-    if numbers:
-        facts.group_size = numbers[-1]
-    elif splits:
-        facts.group_size = len(splits[0])
-    kind = operation(values[at])
-    if kind in (SEND, RECV) and _is_int(rank):
-        facts.peer_in_group = rank
-    # Since groups have names, their first rank and their stride stand before the size.
-    if kind in WITHOUT_ROOT and _is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
-        start, stride = numbers[-3], numbers[-2]
-        if start >= 0 and (stride > 0 or numbers[-1] == 1):
-            facts.own_rank = start + stride * rank
-    return facts
-
-
-def tensor_bytes(value: Any) -> int:
-    """The bytes of all tensors in decoded input values, however they are nested."""
-    if not isinstance(value, list):
-        return 0
-    if len(value) == 6 and isinstance(value[5], str) and all(map(_is_int, value[:5])):
-        return int(value[3] * value[4])
-    return sum(map(tensor_bytes, value))
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _argument_facts(args: bytes, source: str) -> Facts:
-    if b'"Collective name"' not in args and b'"In msg nelems"' not in args:
-        return Facts()
-    try:
-        found = msgspec.json.decode(args)
-    except msgspec.DecodeError:
-        return Facts()
-    name = found.get("Collective name")
-    facts = Facts(
-        name=name,
-        size_bytes=_bytes(found.get("In msg nelems"), found.get("dtype")),
-        group=_text(found.get("Process Group Name")),
-        group_size=_whole(found.get("Group size")),
-        group_ranks=parse_ranks(found.get("Process Group Ranks")) or _strided(found) or None,
-        splits_cut=True if _CUT_LIST in str(found.get("In split size", "")) else None,
-        dtype=_text(found.get("dtype")),
-        sources=[source],
-    )
-    kind = operation(name or "")
-    place, ranks = _whole(found.get("Rank")), facts.group_ranks
-    if kind in WITHOUT_ROOT and place is not None and ranks and 0 <= place < len(ranks):
-        facts.own_rank = ranks[place]
-    if kind is SEND or kind is RECV:
-        facts.peer = _whole(found.get("Dst Rank" if kind is SEND else "Src Rank"))
-    return facts
-
-
-def _attribute_facts(attributes: dict[str, Any]) -> Facts:
-    if "collective_name" not in attributes:
-        return Facts()
-    return Facts(
-        name=attributes["collective_name"],
-        size_bytes=_bytes(attributes.get("in_msg_nelems"), attributes.get("dtype")),
-        group=_text(attributes.get("pg_name")),
-        group_size=_whole(attributes.get("pg_size")),
-        dtype=_text(attributes.get("dtype")),
-        sources=["host attributes"],
-    )
-
-
-def _kernel_name_facts(name: str) -> Facts | None:
-    match = KERNEL_OPERATION.search(name.split("(")[0])
-    return Facts(name=match[0], sources=["kernel name"]) if match else None
-
-
-def _strided(args: dict[str, Any]) -> list[int]:
-    """The members of a group whose list was cut: they lie at even distances."""
-    start, stride, size = (
-        _whole(args.get(key)) for key in ("Global rank start", "Global rank stride", "Group size")
-    )
-    if start is None or size is None or start < 0 or not 0 < size <= _MOST_RANKS:
-        return []
-    return [start + (stride or 1) * place for place in range(size)]
-
-
 def _suspects(seen: _Seen) -> list[str]:
     """What to say of kernels that seem to communicate by themselves; they stay compute."""
     rows = seen.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)
@@ -383,25 +248,6 @@ def _suspects(seen: _Seen) -> list[str]:
         f"{len(rows)} kernels seem to communicate without a collective library "
         f"({', '.join(names)}); nothing tells what they send, so they count as compute"
     ]
-
-
-def _bytes(elements: Any, dtype: Any) -> int | None:
-    width = DTYPE_BYTES.get(dtype.lower()) if isinstance(dtype, str) else None
-    count = _whole(elements)
-    return None if width is None or count is None else count * width
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            return None
-    return value if _is_int(value) else None
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
 
 
 def _learn_groups(found: dict[int, Facts], groups: GroupTable) -> None:

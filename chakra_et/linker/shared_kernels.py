@@ -11,7 +11,8 @@ from chakra_et.linker.nesting import NONE
 
 if TYPE_CHECKING:
     from chakra_et.linker.activities import Activities
-    from chakra_et.linker.communication import Facts, _Seen
+    from chakra_et.linker.communication import _Seen
+    from chakra_et.linker.facts import Facts
 
 
 def share_kernels(

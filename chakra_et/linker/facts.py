@@ -1,0 +1,176 @@
+"""The facts of one communication, as each source tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+import msgspec
+
+from chakra_et.linker.communication_table import (
+    DTYPE_BYTES,
+    KERNEL_OPERATION,
+    RECV,
+    SEND,
+    WITHOUT_ROOT,
+    operation,
+)
+from chakra_et.linker.process_groups import parse_ranks
+
+_CUT_LIST: Final = "..."
+_MOST_RANKS: Final = 1 << 20
+
+
+@dataclass
+class Facts:
+    """What is known of one communication; None where a source does not tell."""
+
+    name: str | None = None
+    size_bytes: int | None = None
+    group: str | None = None
+    group_number: int | None = None
+    group_size: int | None = None
+    group_ranks: list[int] | None = None
+    """Global ranks; None also where the list was cut."""
+    peer: int | None = None
+    """The other side's global rank."""
+    peer_in_group: int | None = None
+    dtype: str | None = None
+    own_rank: int | None = None
+    """The global rank of the process that communicates, from its place in the group."""
+    splits_cut: bool | None = None
+    """Whether the sizes of the parts for each rank are known only in part."""
+    sources: list[str] = field(default_factory=list)
+
+    def merge(self, other: Facts | None) -> None:
+        """Fill what is missing from another, lesser source."""
+        if other is None:
+            return
+        filled = False
+        for item in fields(self):
+            if item.name != "sources" and getattr(self, item.name) is None:
+                value = getattr(other, item.name)
+                setattr(self, item.name, value)
+                filled = filled or value is not None
+        if filled:
+            self.sources += other.sources
+
+
+def positional_facts(values: list[Any]) -> Facts | None:
+    """Facts in the inputs of `record_param_comms` of every era.
+
+    The collective's name is the first text at the top level; before it stand the tensors (if any),
+    the sequence number, the group and a rank, behind it the two split lists and the group's size.
+    """
+    at = next((i for i, value in enumerate(values) if isinstance(value, str)), None)
+    if at is None or at < 3:
+        return None
+    group, rank, rest = values[at - 2], values[at - 1], values[at + 3 :]
+    facts = Facts(name=values[at], sources=["positional inputs"])
+    facts.size_bytes = tensor_bytes(values[: at - 3])
+    if isinstance(group, list):
+        facts.group = str(group[0]) if group and group[0] != "" else None
+    elif isinstance(group, int) and group:
+        facts.group_number = group
+    numbers = [v for v in rest if isinstance(v, int) and not isinstance(v, bool)]
+    splits = [v for v in values[at + 1 : at + 3] if isinstance(v, list) and v]
+    if numbers:
+        facts.group_size = numbers[-1]
+    elif splits:
+        facts.group_size = len(splits[0])
+    kind = operation(values[at])
+    if kind in (SEND, RECV) and is_int(rank):
+        facts.peer_in_group = rank
+    # Since groups have names, their first rank and their stride stand before the size.
+    if kind in WITHOUT_ROOT and is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
+        start, stride = numbers[-3], numbers[-2]
+        if start >= 0 and (stride > 0 or numbers[-1] == 1):
+            facts.own_rank = start + stride * rank
+    return facts
+
+
+def tensor_bytes(value: Any) -> int:
+    """The bytes of all tensors in decoded input values, however they are nested."""
+    if not isinstance(value, list):
+        return 0
+    if len(value) == 6 and isinstance(value[5], str) and all(map(is_int, value[:5])):
+        return int(value[3] * value[4])
+    return sum(map(tensor_bytes, value))
+
+
+def is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def argument_facts(args: bytes, source: str) -> Facts:
+    if b'"Collective name"' not in args and b'"In msg nelems"' not in args:
+        return Facts()
+    try:
+        found = msgspec.json.decode(args)
+    except msgspec.DecodeError:
+        return Facts()
+    name = found.get("Collective name")
+    facts = Facts(
+        name=name,
+        size_bytes=_bytes(found.get("In msg nelems"), found.get("dtype")),
+        group=_text(found.get("Process Group Name")),
+        group_size=_whole(found.get("Group size")),
+        group_ranks=parse_ranks(found.get("Process Group Ranks")) or _strided(found) or None,
+        splits_cut=True if _CUT_LIST in str(found.get("In split size", "")) else None,
+        dtype=_text(found.get("dtype")),
+        sources=[source],
+    )
+    kind = operation(name or "")
+    place, ranks = _whole(found.get("Rank")), facts.group_ranks
+    if kind in WITHOUT_ROOT and place is not None and ranks and 0 <= place < len(ranks):
+        facts.own_rank = ranks[place]
+    if kind is SEND or kind is RECV:
+        facts.peer = _whole(found.get("Dst Rank" if kind is SEND else "Src Rank"))
+    return facts
+
+
+def attribute_facts(attributes: dict[str, Any]) -> Facts:
+    if "collective_name" not in attributes:
+        return Facts()
+    return Facts(
+        name=attributes["collective_name"],
+        size_bytes=_bytes(attributes.get("in_msg_nelems"), attributes.get("dtype")),
+        group=_text(attributes.get("pg_name")),
+        group_size=_whole(attributes.get("pg_size")),
+        dtype=_text(attributes.get("dtype")),
+        sources=["host attributes"],
+    )
+
+
+def kernel_name_facts(name: str) -> Facts | None:
+    match = KERNEL_OPERATION.search(name.split("(")[0])
+    return Facts(name=match[0], sources=["kernel name"]) if match else None
+
+
+def _strided(args: dict[str, Any]) -> list[int]:
+    """The members of a group whose list was cut: they lie at even distances."""
+    start, stride, size = (
+        _whole(args.get(key)) for key in ("Global rank start", "Global rank stride", "Group size")
+    )
+    if start is None or size is None or start < 0 or not 0 < size <= _MOST_RANKS:
+        return []
+    return [start + (stride or 1) * place for place in range(size)]
+
+
+def _bytes(elements: Any, dtype: Any) -> int | None:
+    width = DTYPE_BYTES.get(dtype.lower()) if isinstance(dtype, str) else None
+    count = _whole(elements)
+    return None if width is None or count is None else count * width
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return value if is_int(value) else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
