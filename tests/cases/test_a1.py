@@ -183,6 +183,9 @@ def test_11_python_frames_are_left_out_and_counted(tmp_path: Path) -> None:
     assert report.records["python_function"].left_out.total() == 1000
 
 
+# 12 (one host trace over several windows): tests/test_windows.py.
+
+
 def test_13_generated_kernels_keep_their_source(tmp_path: Path) -> None:
     host = HostRecording()
     host.op(3, "triton_poi_fused_add_0", kernel_backend="triton", kernel_file="cabc.py")

@@ -243,3 +243,6 @@ def test_the_rank_is_told_by_the_place_in_a_group(tmp_path: Path) -> None:
     bare = Profile().op("a", 1, 1).write(tmp_path / "rank5.json")
     assert converted(device=bare).report.rank == 5
     assert converted(device=bare, rank=2).report.rank == 2
+
+
+# 72 to 75: test_a8.py has the test of 72, and says who owns the others.
