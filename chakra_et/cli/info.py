@@ -21,7 +21,7 @@ def info_command(
     """Say what kind of file this is, by its content, and what is in it."""
     console = Console(highlight=False)
     kind = sniff(file)
-    console.print(f"{file}: {kind.value}", style="bold", markup=False)
+    console.print(f"{file}: {kind.value}", style="bold", markup=False, soft_wrap=True)
     if kind is FileKind.HOST:
         host = read_host(file)
         console.print(f"  schema {host.schema}, process {host.pid}, {len(host)} nodes")
