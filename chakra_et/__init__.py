@@ -6,14 +6,18 @@
 >>> trace = chakra_et.read("trace.0.et")
 """
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
 from chakra_et.conversion import Conversion, convert, convert_directory
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
-from chakra_et.feeder import Feeder, FeederSet
 from chakra_et.files import read, write
 from chakra_et.model import EdgeKind, Trace, TraceSet
+
+if TYPE_CHECKING:
+    from chakra_et.feeder import Feeder, FeederSet
 
 __all__ = [
     "ChakraError",
@@ -34,3 +38,12 @@ __all__ = [
     "read",
     "write",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The feeder is imported when it is asked for: a conversion does without it."""
+    if name in ("Feeder", "FeederSet"):
+        from chakra_et import feeder
+
+        return getattr(feeder, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from chakra_et.converters.kineto import DeviceTrace, read_device, split_processes
 from chakra_et.converters.pytorch import HostTrace, read_host
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.files import write
+from chakra_et.io.aside import Aside
 from chakra_et.io.output import make_directory
 from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.linker import link
@@ -19,6 +21,8 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair, pair_directory, rank_in_name
 
 PathLike: TypeAlias = "str | Path"
+
+_LARGE_BYTES: Final = 24 << 20
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ def convert(
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
     options = _Options(strict, window(steps, annotation), align_clocks)
-    host_trace = None if host is None else _read_host(host, strict)
-    processes = {} if device is None else split_processes(_read_device(device, strict))
+    host_trace, profile = _read(host, device, strict)
+    processes = {} if profile is None else split_processes(profile)
     device_trace = _one_of(processes, host_trace)
     conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
     if output is not None:
@@ -183,6 +187,27 @@ def _rank_in_names(*paths: PathLike | None) -> int | None:
         rank for path in paths if path is not None and (rank := rank_in_name(path)) is not None
     ]
     return named[0] if named and len(set(named)) == 1 else None
+
+
+def _read(
+    host: PathLike | None, device: PathLike | None, strict: bool
+) -> tuple[HostTrace | None, DeviceTrace | None]:
+    """Both files; the profile by another process at the same time, where that pays."""
+    if host is not None and device is not None and _large(device) and (os.cpu_count() or 1) > 1:
+        with Aside(__name__, "_read_device", device, strict) as aside:
+            return _read_host(host, strict), aside.result()
+    return (
+        None if host is None else _read_host(host, strict),
+        None if device is None else _read_device(device, strict),
+    )
+
+
+def _large(path: PathLike) -> bool:
+    """Whether reading takes longer than the other interpreter takes to begin."""
+    try:
+        return Path(path).stat().st_size >= _LARGE_BYTES
+    except OSError:
+        return False
 
 
 def _read_host(path: PathLike, strict: bool) -> HostTrace:

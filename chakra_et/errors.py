@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class ChakraError(Exception):
@@ -28,10 +29,24 @@ class ChakraError(Exception):
         self.remedy = remedy
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.problem, self.path, self.place, self.remedy)
+
     def __str__(self) -> str:
         where = [str(part) for part in (self.path, self.place) if part is not None]
         text = ": ".join([*where, self.problem.rstrip(".")]) + "."
         return text if self.remedy is None else f"{text} {self.remedy}"
+
+
+def _again(
+    kind: type[ChakraError],
+    problem: str,
+    path: Path | None,
+    place: str | None,
+    remedy: str | None,
+) -> ChakraError:
+    """An error that comes from another process."""
+    return kind(problem, path=path, place=place, remedy=remedy)
 
 
 class FormatError(ChakraError):

@@ -13,11 +13,18 @@ import sys
 import time
 
 
+def _environment() -> dict[str, str]:
+    """Bytecode is kept, as it is where a program is installed."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def main() -> None:
     log, *command = sys.argv[1:]
     with open(log, "wb") as out:  # noqa: PTH123 - pathlib would cost memory
         began = time.perf_counter()
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=_environment()
+        )
         _, status, used = os.wait4(child.pid, 0)
         wall = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)

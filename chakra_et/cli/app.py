@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from chakra_et import __version__
-from chakra_et.cli.convert import convert_command
-from chakra_et.cli.feed import feed_command
-from chakra_et.cli.feeder import feeder_command
-from chakra_et.cli.fix import fix_command
-from chakra_et.cli.info import info_command
-from chakra_et.cli.replay import ReplayCommand, replay_command
-from chakra_et.cli.validate import explain_command, validate_command
 from chakra_et.errors import ChakraError
 
-app = typer.Typer(
-    name="chakra",
-    help="Execution traces of machine-learning workloads: convert, check, replay and feed them.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "convert": ("convert", {}),
+    "info": ("info", {}),
+    "validate": ("validate", {}),
+    "explain": ("validate", {}),
+    "fix": ("fix", {}),
+    "replay": ("replay", {"cls": "ReplayCommand"}),
+    "feed": ("feed", {}),
+    "feeder": ("feeder", {}),
+}
+"""For each verb the module of this package that holds `VERB_command`, and options by name."""
 
 
 def _version(wanted: bool) -> None:
@@ -33,7 +30,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _chakra(
     version: Annotated[
         bool,
@@ -43,20 +39,32 @@ def _chakra(
     """What all verbs share."""
 
 
-app.command("convert")(convert_command)
-app.command("info")(info_command)
-app.command("validate")(validate_command)
-app.command("explain")(explain_command)
-app.command("fix")(fix_command)
-app.command("replay", cls=ReplayCommand)(replay_command)
-app.command("feed")(feed_command)
-app.command("feeder")(feeder_command)
+def command_line(words: list[str]) -> typer.Typer:
+    """The command line; only the verb that is asked for is imported, all of them for help."""
+    app = typer.Typer(
+        name="chakra",
+        help="Execution traces of machine-learning workloads: convert, check, replay, feed.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_chakra)
+    asked = [word for word in words[:1] if word in VERBS]
+    for verb in asked or VERBS:
+        name, options = VERBS[verb]
+        module = import_module(f"chakra_et.cli.{name}")
+        kept = {key: getattr(module, value) for key, value in options.items()}
+        app.command(verb, **kept)(getattr(module, f"{verb}_command"))
+    return app
 
 
 def main() -> None:
     """Run the command line; errors that a user can act on are printed, without a traceback."""
+    words = sys.argv[1:]
     try:
-        app()
+        command_line([] if words == ["--version"] else words)()
     except ChakraError as error:
+        from rich.console import Console
+
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)

@@ -9,13 +9,11 @@ import msgspec
 import typer
 from rich.console import Console
 
-from chakra_et.cli.fix import HOST_HELP, TARGET_HELP, HostTime, Target, show_cures
 from chakra_et.cli.show import show_conversion
+from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, Target
 from chakra_et.conversion import Conversion, convert, convert_directory, trace_set
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import atomic_output
-from chakra_et.passes import Cured, cure, write_for_astra_sim
-from chakra_et.validators import Severity
 
 
 def convert_command(
@@ -112,15 +110,15 @@ def convert_command(
     else:
         conversions = [convert(host, device, written, rank=rank, **options)]
         content = conversions[0].report.as_dict()
-    cured = None
+    console = Console(highlight=False)
+    sound = True
     if target is not None:
-        cured = cure(trace_set(conversions), target.value, host=host_time.value)
-        write_for_astra_sim(cured.traces, output, "trace")
-        content["cures"] = cured.as_dict()
+        content["cures"], sound = _cure(console, conversions, output, target, host_time)
     if report is not None:
         _write_report(content, report)
-    _show(conversions, cured)
-    if cured is not None and cured.left.count(Severity.ERROR):
+    for conversion in conversions:
+        show_conversion(console, conversion)
+    if not sound:
         raise typer.Exit(1)
 
 
@@ -129,9 +127,20 @@ def _write_report(content: Any, path: Path) -> None:
         stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
-def _show(conversions: list[Conversion], cured: Cured | None) -> None:
-    console = Console(highlight=False)
-    for conversion in conversions:
-        show_conversion(console, conversion)
-    if cured is not None:
-        show_cures(console, cured)
+def _cure(
+    console: Console,
+    conversions: list[Conversion],
+    output: Path,
+    target: Target,
+    host_time: HostTime,
+) -> tuple[Any, bool]:
+    """Write what a consumer can run: what was changed for it, and whether nothing is in its way."""
+    # Passes and rules are imported only here: most conversions do without them.
+    from chakra_et.cli.fix import show_cures
+    from chakra_et.passes import cure, write_for_astra_sim
+    from chakra_et.validators import Severity
+
+    cured = cure(trace_set(conversions), target.value, host=host_time.value)
+    write_for_astra_sim(cured.traces, output, "trace")
+    show_cures(console, cured)
+    return cured.as_dict(), not cured.left.count(Severity.ERROR)

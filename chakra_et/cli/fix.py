@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,34 +10,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, Target
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.io.output import atomic_output
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
-from chakra_et.passes.pipelines import ASTRA_SIM
 from chakra_et.validators import Severity
 from chakra_et.validators.inputs import trace_files
-
-
-class Target(str, Enum):
-    """Consumers that traces can be made ready for."""
-
-    ASTRA_SIM = ASTRA_SIM
-
-
-class HostTime(str, Enum):
-    """What becomes of host nodes."""
-
-    FOLD = "fold"
-    KEEP = "keep"
-
-
-TARGET_HELP = "Make the output ready for a consumer: {prefix}.{rank}.et and comm_groups.json."
-HOST_HELP = (
-    "With --for: fold host time into idle time of the device (then the simulator's statistics "
-    "work), or keep host nodes."
-)
 
 
 def fix_command(

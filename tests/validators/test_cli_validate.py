@@ -10,14 +10,14 @@ import pytest
 from traces import coll, node, trace
 from typer.testing import CliRunner
 
-from chakra_et.cli.app import app
+from chakra_et.cli.app import command_line
 from chakra_et.files import read, write
 from chakra_et.validators import RULES, validate
 from chakra_et.validators.output import FORMATS, render
 
 
 def chakra(*arguments: object):  # type: ignore[no-untyped-def]
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    return CliRunner().invoke(command_line([]), [str(a) for a in arguments])
 
 
 @pytest.fixture

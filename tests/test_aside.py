@@ -1,0 +1,37 @@
+"""A function at work in another interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from places import EXAMPLES
+
+from chakra_et import FormatError
+from chakra_et.converters.kineto import read_device
+from chakra_et.io.aside import Aside
+
+
+def test_its_result_is_that_of_the_function() -> None:
+    path = EXAMPLES / "simple_add" / "device.json.gz"
+    with Aside("chakra_et.converters.kineto", "read_device", path) as aside:
+        there = aside.result()
+    here = read_device(path)
+    assert np.array_equal(there.start_ns, here.start_ns)
+    assert there.names == here.names
+    assert there.args == here.args
+
+
+def test_its_error_comes_back_whole(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    path.write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": 5}]}')
+    with (
+        Aside("chakra_et.converters.kineto", "read_device", path) as aside,
+        pytest.raises(FormatError) as raised,
+    ):
+        aside.result()
+    assert raised.value.path == path
+    with pytest.raises(FormatError) as own:
+        read_device(path)
+    assert str(raised.value) == str(own.value)
