@@ -68,7 +68,7 @@ schema: $(VENV)/dev.stamp
 	$(BIN)/python tools/generate.py
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python tools/bench_convert.py
+	$(BIN)/python tools/bench_convert.py --sizes 10000,100000
 
 clean:
 	rm -rf .venv .venv-torch .venv-mlc .venv-protoc $(DEMO)

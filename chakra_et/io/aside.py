@@ -20,7 +20,7 @@ class Aside:
 
     def __init__(self, module: str, function: str, *arguments: Any) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "chakra_et.io.aside"],
+            [sys.executable, "-c", "from chakra_et.io.aside import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -49,7 +49,8 @@ class Aside:
         return value
 
 
-def _serve() -> None:
+def serve() -> None:
+    """Do what the other process asks for on standard input; the answer goes to standard output."""
     module, function, arguments = pickle.loads(sys.stdin.buffer.read())
     error = value = None
     try:
@@ -57,7 +58,3 @@ def _serve() -> None:
     except ChakraError as raised:
         error = raised
     sys.stdout.buffer.write(pickle.dumps((error, value), protocol=5))
-
-
-if __name__ == "__main__":
-    _serve()
