@@ -659,9 +659,7 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         kind=Kind.INT64,
         accepts=_INTEGER,
         unit="ns",
-        meaning=(
-            "Exact start, since the trace's time base. start_time_micros is this value rounded."
-        ),
+        meaning="Exact start, since the Unix epoch. start_time_micros is this value rounded.",
         writers=("chakra-et",),
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
@@ -1079,8 +1077,8 @@ TRACE_ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_INTEGER,
         unit="ns",
         meaning=(
-            "Zero of the nodes' times, since the Unix epoch. Absent: unknown. Times of two ranks "
-            "compare only after adding it."
+            "What the profile's own time stamps count from, since the Unix epoch; part of "
+            "start_time_ns already."
         ),
         writers=("chakra-et",),
         readers=("chakra-et",),
@@ -1375,10 +1373,7 @@ class NodeAttributes(ABC):
 
     @property
     def start_time_ns(self) -> int | None:
-        """Exact start, since the trace's time base.
-
-        start_time_micros is this value rounded. Unit: ns.
-        """
+        """Exact start, since the Unix epoch. start_time_micros is this value rounded. Unit: ns."""
         return self._integer("start_time_ns")
 
     @property
