@@ -6,7 +6,8 @@
 >>> trace = chakra_et.read("trace.0.et")
 """
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 __version__ = "0.1.0"
 
@@ -18,6 +19,8 @@ from chakra_et.model import EdgeKind, Trace, TraceSet
 
 if TYPE_CHECKING:
     from chakra_et.feeder import Feeder, FeederSet
+    from chakra_et.passes import cure
+    from chakra_et.validators import validate
 
 __all__ = [
     "ChakraError",
@@ -35,15 +38,23 @@ __all__ = [
     "__version__",
     "convert",
     "convert_directory",
+    "cure",
     "read",
+    "validate",
     "write",
 ]
 
+_ON_DEMAND: Final = {
+    "Feeder": "chakra_et.feeder",
+    "FeederSet": "chakra_et.feeder",
+    "cure": "chakra_et.passes",
+    "validate": "chakra_et.validators",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """The feeder is imported when it is asked for: a conversion does without it."""
-    if name in ("Feeder", "FeederSet"):
-        from chakra_et import feeder
-
-        return getattr(feeder, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """What a conversion does without is imported when it is asked for."""
+    module = _ON_DEMAND.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
