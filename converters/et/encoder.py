@@ -43,7 +43,7 @@ from chakra_et.model import (
     Trace,
 )
 
-ROWS_AT_ONCE: Final = 1 << 13
+ROWS_AT_ONCE: Final = 1 << 15
 """Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
 
 Rows = npt.NDArray[np.int64]
