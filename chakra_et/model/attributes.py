@@ -22,21 +22,8 @@ from chakra_et.definitions import Kind
 AttributeValue = Any
 """int, float, bool, str, bytes, a tuple of one of these, or None for an attribute without value."""
 
-INTEGER_KINDS: Final = frozenset(
-    {
-        Kind.INT32,
-        Kind.INT64,
-        Kind.UINT32,
-        Kind.UINT64,
-        Kind.SINT32,
-        Kind.SINT64,
-        Kind.FIXED32,
-        Kind.FIXED64,
-        Kind.SFIXED32,
-        Kind.SFIXED64,
-    }
-)
-_UNSIGNED = frozenset({Kind.UINT32, Kind.UINT64, Kind.FIXED32, Kind.FIXED64})
+INTEGER_KINDS: Final = frozenset(kind for kind in Kind if kind.name.endswith(("32", "64")))
+_UNSIGNED: Final = frozenset(k for k in INTEGER_KINDS if k.name.startswith(("UINT", "FIXED")))
 
 
 def _range(kind: Kind) -> tuple[int, int]:
