@@ -42,7 +42,7 @@ _SPECIAL: Final = re.compile(
     + rb')|\\u[0-9a-fA-F]{4}|\\["\\/bfnrt]|(?P<escape>\\)|(?P<quote>")'
 )  # fmt: skip
 _SPACE: Final = rb"\s{0,64}"
-_ANY_KEY: Final = rb'[^"\\\x00-\x1f]{1,80}'
+_ANY_KEY: Final = rb'(?:[^"\\\x00-\x1f]|\\[^\x00-\x1f]){0,80}'
 _AFTER_KEY: Final = re.compile(rb'"' + _SPACE + rb":")
 _AFTER_ITEM: Final = re.compile(
     rb'"' + _SPACE + rb"(?:\]" + _SPACE + rb"(?:[,}\]]|\Z)|," + _SPACE + rb'[-"\d\[{tfnNI])'
