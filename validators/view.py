@@ -133,6 +133,10 @@ class TraceView:
         say = evidence if callable(evidence) else lambda _: evidence
         return Hits(len(rows), lambda i: self.at(int(rows[i]), say(i)))
 
+    def lacking(self, rows: npt.NDArray[Any], name: str) -> Hits:
+        """A hit at each of `rows` that lacks an attribute."""
+        return self.hits(rows[~self.present(name)[rows]], f"no {name}")
+
     def whole(self, evidence: str) -> Hits:
         """One hit about the trace as a whole."""
         return Hits.of([Finding(evidence, self.rank, path=self.path)])
