@@ -103,6 +103,12 @@ class TraceView:
         return np.asarray(self.nodes.start_ns != UNKNOWN_NS)
 
     @cached_property
+    def own_start_ns(self) -> Rows:
+        """When each node's own time begins: at its start, unless the node tells otherwise."""
+        own = self.integers("own_start_ns")
+        return np.where(own == ABSENT, self.nodes.start_ns, own)
+
+    @cached_property
     def on_host(self) -> Mask:
         """Nodes that say of themselves that they run on a host processor."""
         return np.asarray(self.integers("is_cpu_op") == 1)

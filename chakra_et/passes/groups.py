@@ -45,6 +45,8 @@ def number_groups(traces: TraceSet) -> PassResult:
         changed[rank] = copied(trace)
         changes += _rename(view, changed[rank].nodes.attributes, numbers, explicit)
         changed[rank].groups = [group for group in table if rank in group.ranks]
+        if changed[rank].groups != view.groups:
+            changes.append(Change("groups written anew", len(changed[rank].groups), rank))
     return PassResult(TraceSet(changed), changes)
 
 

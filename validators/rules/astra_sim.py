@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from chakra_et.definitions import NodeType
-from chakra_et.validators.finding import NOTHING, Hits
-from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.sequences import issue_order
-from chakra_et.validators.view import ABSENT, TraceView
+from chakra_et.validators import sequences
+from chakra_et.validators.finding import NOTHING, Finding, Hits
+from chakra_et.validators.ordering import issue_order
+from chakra_et.validators.rule import run_rule, trace_rule
+from chakra_et.validators.view import ABSENT, Rows, RunView, TraceView
+
+_ENOUGH: Final = 20
+"""Nodes from which on a trace is judged by what most of them are."""
 
 
 @trace_rule(
@@ -54,10 +60,15 @@ def memory_node(view: TraceView) -> Hits:
     cure="Number the nodes in the order of their starts: `chakra fix` does.",
 )
 def ids_out_of_order(view: TraceView) -> Hits:
-    """Communication nodes that start earlier than others of lower id, told once."""
-    rows = issue_order(view, view.communication)
-    if len(rows) < 2 or not view.timed[rows].all():
+    """Communication nodes that start earlier than others of lower id, told once.
+
+    Where edges contradict starts, edges decide: nothing can change places there.
+    """
+    rows = sequences.issue_order(view, view.communication)
+    if len(rows) < 2 or not view.timed[rows].all() or _ascend(view, rows):
         return NOTHING
+    order = issue_order(view.trace)
+    rows = order[np.isin(order, rows)]
     ids = view.nodes.id[rows]
     late = np.flatnonzero(ids[1:] < ids[:-1])
     if len(late) == 0:
@@ -83,11 +94,83 @@ def host_nodes(view: TraceView) -> Hits:
     "ET706",
     "The trace has several streams.",
     why="ASTRA-sim knows none: one computation and one collective run at a time.",
-    cure="None: know that overlap of kernels is lost.",
+    cure="None: know that overlap of kernels, and of collectives, is lost.",
 )
 def streams(view: TraceView) -> Hits:
-    """Computation on more than one stream of the device."""
+    """Computation on more than one stream of the device, or communication on more than one."""
+    stream = view.integers("stream")
+    said = []
+    for what, rows in (
+        ("kernels", view.of_type(NodeType.COMP)),
+        ("communication", view.communication),
+    ):
+        used = np.unique(stream[rows])
+        used = used[used != ABSENT]
+        if len(used) > 1:
+            said.append(f"{what} on {len(used)} streams")
+    return view.whole(", ".join(said)) if said else NOTHING
+
+
+@trace_rule(
+    "ET707",
+    "Nothing waits for the work of the device.",
+    why="ASTRA-sim starts whatever waits for nothing that runs: collectives begin too early, "
+    "beside the kernels whose results they move.",
+    cure="Convert again with a tool that writes the order of streams as edges: `chakra convert`.",
+)
+def loose_kernels(view: TraceView) -> Hits:
+    """Computations of a device, most of which nothing waits for, in a trace that communicates."""
     rows = view.of_type(NodeType.COMP)
-    used = np.unique(view.integers("stream")[rows])
-    used = used[used != ABSENT]
-    return view.whole(f"kernels on {len(used)} streams") if len(used) > 1 else NOTHING
+    rows = rows[~view.on_host[rows]]
+    if len(rows) < _ENOUGH or len(view.communication) == 0:
+        return NOTHING
+    waited_for = np.zeros(len(view.nodes), np.bool_)
+    waited_for[view.source[view.sound_edges]] = True
+    loose = rows[~waited_for[rows]]
+    if len(loose) * 2 <= len(rows):
+        return NOTHING
+    text = f"nothing waits for {len(loose)} of {len(rows)} computations of the device"
+    return Hits.of([view.at(int(loose[0]), text)])
+
+
+@trace_rule(
+    "ET708",
+    "The recording stands still where no node does.",
+    why="ASTRA-sim does not look at starts: time in which nothing ran is not simulated.",
+    cure="Record the host too: `--for astra-sim` then makes nodes of the time that it took.",
+    kin="ET301 ET302 ET304 ET307 ET309 ET310",
+)
+def untold_idle(view: TraceView) -> Hits:
+    """Starts and durations that leave more than a tenth of the recorded span uncovered."""
+    rows = np.flatnonzero(view.timed)
+    if len(rows) < _ENOUGH:
+        return NOTHING
+    start = view.own_start_ns[rows]
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], (start + view.nodes.duration_ns[rows])[order]
+    latest = np.maximum.accumulate(end)
+    idle = int(np.maximum(start[1:] - latest[:-1], 0).sum())
+    span = int(latest[-1] - start[0])
+    if idle * 10 <= span:
+        return NOTHING
+    return view.whole(f"no node runs for {idle / 1e6:.3f} of {span / 1e6:.3f} ms")
+
+
+@run_rule(
+    "ET709",
+    "There is only one rank.",
+    why="The analytical network stops: 'npus_count (1) should be larger than 1'.",
+    cure="Give it the traces of more ranks, or simulate with another network.",
+    kin="ET501",
+)
+def one_rank(run: RunView) -> Hits:
+    """A run of one trace that tells of no others."""
+    if len(run.views) != 1 or (run.world_size or 1) > 1:
+        return NOTHING
+    (rank, view), *_ = run.views.items()
+    return Hits.of([Finding("one rank", rank, path=view.path)])
+
+
+def _ascend(view: TraceView, rows: Rows) -> bool:
+    ids = view.nodes.id[rows]
+    return bool((ids[1:] > ids[:-1]).all())

@@ -21,6 +21,8 @@ SIMULATED: Final = (
 )
 LEAST_BYTES: Final = 4
 """An all-gather of fewer bytes than it has chunks (four by default) never ends."""
+_DIMENSIONS: Final = 4
+"""Without involved_dim, so many dimensions take part."""
 TAGS: Final = 500_000_000
 """Tags from here on are taken for the simulator's own messages."""
 
@@ -146,3 +148,29 @@ def tag_range(view: TraceView) -> Hits:
     tags = view.integers("comm_tag")[rows]
     wrong = (tags != ABSENT) & ((tags < 0) | (tags >= TAGS))
     return view.hits(rows[wrong], lambda i: f"comm_tag {tags[wrong][i]}")
+
+
+@trace_rule(
+    "ET723",
+    "A collective chooses dimensions of the network.",
+    why="With a network of more dimensions than the list has, or with none of those chosen, "
+    "ASTRA-sim crashes, hangs, or uses one dimension in silence.",
+    cure="Use a network that the list was written for, or drop involved_dim: then all count.",
+    kin="ET717",
+)
+def chosen_dimensions(view: TraceView) -> Hits:
+    """Lists of `involved_dim` other than those that stand for all dimensions, told once."""
+    lists: dict[tuple[bool, ...], tuple[int, int]] = {}
+    for column in view.nodes.attributes.named("involved_dim"):
+        if column.key.kind is not Kind.BOOL_LIST:
+            continue
+        for row, value in zip(column.rows.tolist(), column.values, strict=True):
+            told = tuple(map(bool, value))
+            if any(told) and not (all(told) and len(told) >= _DIMENSIONS):
+                first, count = lists.get(told, (row, 0))
+                lists[told] = first, count + 1
+    found = [
+        view.at(first, f"involved_dim is {list(told)} on {count} nodes: {len(told)} dimensions")
+        for told, (first, count) in lists.items()
+    ]
+    return Hits.of(found)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.definitions import NodeType
+from chakra_et.definitions import Kind, NodeType
+from chakra_et.model import AttributeColumn
 from chakra_et.validators.finding import Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import ABSENT, TraceView
@@ -39,9 +40,38 @@ def no_bytes(view: TraceView) -> Hits:
     cure="Set inputs and outputs on every node, or switch the tracking off.",
 )
 def no_tensors(view: TraceView) -> Hits:
-    """Nodes without `inputs` or `outputs`."""
-    rows = np.flatnonzero(~(view.present("inputs") & view.present("outputs")))
-    return view.hits(rows, "no inputs or no outputs")
+    """Nodes without `inputs` or `outputs` as lists of text."""
+    named = np.zeros((2, len(view.nodes)), np.bool_)
+    for place, name in enumerate(("inputs", "outputs")):
+        for column in _lists(view, name):
+            named[place, column.rows] = True
+    return view.hits(np.flatnonzero(~named.all(0)), "no inputs or no outputs")
+
+
+@trace_rule(
+    "ET733",
+    "A tensor is written twice.",
+    why="With track-local-mem, ASTRA-sim stops on an assertion.",
+    cure="Give what is written again a name of its own, or switch the tracking off.",
+)
+def tensor_written_twice(view: TraceView) -> Hits:
+    """Names in `outputs` (lists of name, size, name, size …) that another node has written too."""
+    first: dict[str, int] = {}
+    again: list[tuple[int, str]] = []
+    for column in _lists(view, "outputs"):
+        for row, value in zip(column.rows.tolist(), column.values, strict=True):
+            for name in value[::2]:
+                if first.setdefault(name, row) != row:
+                    again.append((row, name))
+    rows = np.array([row for row, _ in again], np.int64)
+    return view.hits(
+        rows,
+        lambda i: f"{again[i][1]!r} is written by node {view.nodes.id[first[again[i][1]]]} too",
+    )
+
+
+def _lists(view: TraceView, name: str) -> list[AttributeColumn]:
+    return [c for c in view.nodes.attributes.named(name) if c.key.kind is Kind.STRING_LIST]
 
 
 def _for_roofline(view: TraceView, name: str) -> Hits:

@@ -18,6 +18,8 @@ Say = Callable[[AttributeColumn, Attribute], str]
 _MOST_BYTES: Final = 1 << 50
 """A petabyte: what no communication and no tensor has."""
 _NEVER_NEGATIVE: Final = frozenset({"bytes", "rank", "FLOP", "ns", "us"})
+_SIGNED: Final = frozenset({"lag_ns"})
+"""Attributes that may be negative, though their unit is one of those."""
 
 
 @trace_rule(
@@ -105,7 +107,8 @@ def out_of_range(view: TraceView) -> Hits:
         if column.key.kind not in INTEGER_KINDS:
             continue
         wrong = np.zeros(len(column.rows), np.bool_)
-        if attribute.unit in _NEVER_NEGATIVE and column.values.dtype != np.uint64:
+        unsigned = attribute.unit in _NEVER_NEGATIVE and column.key.name not in _SIGNED
+        if unsigned and column.values.dtype != np.uint64:
             wrong |= column.values < 0
         if attribute.unit == "bytes":
             wrong |= column.values > _MOST_BYTES

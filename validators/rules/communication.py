@@ -7,10 +7,17 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.linker.communication_table import DTYPE_BYTES
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import ABSENT, TraceView
+from chakra_et.validators.view import ABSENT, Rows, TraceView
 
+_SIZED_BY_INPUT: Final = (
+    CollectiveType.ALL_REDUCE,
+    CollectiveType.ALL_GATHER,
+    CollectiveType.ALL_TO_ALL,
+    CollectiveType.REDUCE_SCATTER,
+)
 _KERNELS: Final = ("nccldevkernel", "ncclkernel", "rcclgenerickernel", "ncclsymkdevkernel")
 
 
@@ -100,7 +107,8 @@ def no_message(view: TraceView) -> Hits:
     "ET212",
     "A communication is marked as host work.",
     why="ASTRA-sim refuses it ('Comm node should not be on CPU'), or swallows that and hangs.",
-    cure="Set is_cpu_op to false: `chakra fix` does.",
+    cure="Set is_cpu_op to false: `chakra fix` does, unless ET219 speaks of the node too.",
+    kin="ET219",
 )
 def communication_on_host(view: TraceView) -> Hits:
     """Communication nodes with `is_cpu_op` true."""
@@ -143,3 +151,59 @@ def hidden_communication(view: TraceView) -> Hits:
     code = view.nodes.name_code
     rows = np.flatnonzero((view.nodes.type == NodeType.COMP) & named[code] & ~view.on_host)
     return view.hits(rows, "the name is that of a communication kernel; the type is COMP_NODE")
+
+
+@trace_rule(
+    "ET219",
+    "A call of communication is taken for the communication itself.",
+    why="The device's kernel is in the trace too: a simulator does the transfer twice, or stops.",
+    cure="Make the call host work (COMP_NODE): `chakra fix` does.",
+    kin="ET205 ET206 ET212",
+)
+def doubled_communication(view: TraceView) -> Hits:
+    """Communication on the host whose device counterpart waits for it, or that says too little."""
+    return view.hits(calls_of_communication(view), "the device's communication is there too")
+
+
+def calls_of_communication(view: TraceView) -> Rows:
+    """Rows of communication marked as host work that is but the call of a device's.
+
+    In a trace with communication on the device, that is what such a communication waits for, and
+    what does not even tell its type.
+    """
+    rows = view.communication
+    hosted = rows[view.on_host[rows]]
+    on_device = np.zeros(len(view.nodes), np.bool_)
+    on_device[rows[~view.on_host[rows]]] = True
+    if len(hosted) == 0 or not on_device.any():
+        return np.zeros(0, np.int64)
+    waited_for = view.source[view.sound_edges & on_device[view.target]]
+    vague = (view.nodes.type[hosted] == NodeType.COMM_COLL) & ~view.present("comm_type")[hosted]
+    calls: Rows = hosted[vague | np.isin(hosted, waited_for)]
+    return calls
+
+
+@trace_rule(
+    "ET220",
+    "comm_size is not the size of this rank's input.",
+    why="Simulators take the local input; an all-gather with the size of its output moves that "
+    "many times too much.",
+    cure="Set comm_size to in_msg_nelems times the bytes of an element.",
+    kin="ET201 ET208 ET504 ET712 ET713",
+)
+def not_the_input(view: TraceView) -> Hits:
+    """Sizes that contradict `in_msg_nelems` and `dtype`, where a node has both."""
+    rows = view.collectives
+    rows = rows[np.isin(view.integers("comm_type")[rows], _SIZED_BY_INPUT)]
+    elements, size = view.integers("in_msg_nelems")[rows], view.integers("comm_size")[rows]
+    names = view.texts("dtype")[rows]
+    width = np.fromiter((DTYPE_BYTES.get(n.lower(), 0) for n in names), np.int64, len(rows))
+    known = (elements >= 0) & (size >= 0) & (width > 0)
+    wrong = known & (np.where(known, elements, 0) * width != size)
+    return view.hits(
+        rows[wrong],
+        lambda i: (
+            f"comm_size is {size[wrong][i]}, the input {elements[wrong][i]} elements of "
+            f"{names[wrong][i]!r}"
+        ),
+    )

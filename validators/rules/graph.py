@@ -15,6 +15,7 @@ from chakra_et.validators.view import RunView, TraceView
 _SHOWN: Final = 6
 _V2_WINDOW: Final = 4096 * 256
 _CACHED: Final = 16384
+_READY: Final = 5000
 
 
 @trace_rule(
@@ -177,9 +178,13 @@ def beyond_window(view: TraceView) -> Hits:
     cure="Add edges that hold back what cannot run anyway, such as those of streams and threads.",
 )
 def wide(view: TraceView) -> Hits:
-    """Nodes that wait for nothing, more than a simulator likes."""
-    free = len(view.nodes) - len(np.unique(view.target))
-    return view.whole(f"{free} nodes wait for nothing") if free > 5000 else NOTHING
+    """Nodes that wait for nothing, or for one node alone, more than a simulator likes."""
+    free, (width, row) = _free(view), _followers(view)
+    if free > _READY:
+        return view.whole(f"{free} nodes wait for nothing")
+    if width > _READY:
+        return Hits.of([view.at(row, f"{width} nodes wait for this one alone")])
+    return NOTHING
 
 
 @run_rule(
@@ -190,11 +195,11 @@ def wide(view: TraceView) -> Hits:
     kin="ET110",
 )
 def wide_run(run: RunView) -> Hits:
-    """Nodes that wait for nothing, over all ranks."""
-    free = sum(len(v.nodes) - len(np.unique(v.target)) for v in run.views.values())
-    if free < _CACHED:
+    """Nodes that wait for nothing or for one node alone: the most of each rank, all together."""
+    ready = sum(max(_free(view), _followers(view)[0]) for view in run.views.values())
+    if ready < _CACHED:
         return NOTHING
-    return Hits.of([Finding(f"{free} nodes of {len(run.views)} ranks wait for nothing")])
+    return Hits.of([Finding(f"{ready} nodes of {len(run.views)} ranks wait for one or for none")])
 
 
 @trace_rule(
@@ -214,6 +219,22 @@ def both_lists(view: TraceView) -> Hits:
     first = int(np.argmax(both))
     text = f"node {source[first]}; {np.count_nonzero(both)} such waits"
     return Hits.of([view.at(int(target[first]), text)])
+
+
+def _free(view: TraceView) -> int:
+    """How many nodes wait for nothing."""
+    return len(view.nodes) - len(np.unique(view.target))
+
+
+def _followers(view: TraceView) -> tuple[int, int]:
+    """The most nodes that wait for one node and nothing else, and that node's row."""
+    edges = np.flatnonzero(np.diff(view.edges.offsets) == 1)
+    source = view.source[view.edges.offsets[edges]]
+    source = source[source >= 0]
+    if len(source) == 0:
+        return 0, 0
+    counted = np.bincount(source)
+    return int(counted.max()), int(counted.argmax())
 
 
 def _kind(view: TraceView, edge: int) -> str:

@@ -97,9 +97,7 @@ def thread_overlap(view: TraceView) -> Hits:
     """Host nodes whose own time starts before that of the one before them on the thread ended."""
     thread = view.integers("thread")
     rows = np.flatnonzero((thread != ABSENT) & view.timed & view.on_host)
-    own = view.integers("own_start_ns")[rows]
-    start = np.where(own == ABSENT, view.nodes.start_ns[rows], own)
-    return _overlaps(view, rows, [thread[rows]], start)
+    return _overlaps(view, rows, [thread[rows]], view.own_start_ns[rows])
 
 
 @trace_rule(
@@ -172,12 +170,17 @@ def _backward(view: TraceView, chosen: Mask) -> Rows:
     source, target = view.source[edges], view.target[edges]
     known = view.timed[source] & view.timed[target]
     edges, source, target = edges[known], source[known], target[known]
-    return edges[view.nodes.start_ns[target] < view.nodes.start_ns[source]]
+    return edges[_begins(view)[target] < view.nodes.start_ns[source]]
+
+
+def _begins(view: TraceView) -> Rows:
+    """When each node begins to run: a call that waits is made long before its wait has ended."""
+    return np.maximum(view.nodes.start_ns, view.own_start_ns)
 
 
 def _by_how_much(view: TraceView, edge: int) -> str:
     source, target = int(view.source[edge]), int(view.target[edge])
-    early = view.nodes.start_ns[source] - view.nodes.start_ns[target]
+    early = view.nodes.start_ns[source] - _begins(view)[target]
     kind = EdgeKind(int(view.edges.kind[edge])).label
     return f"{early} ns before node {view.nodes.id[source]}, for which it waits ({kind})"
 
