@@ -59,7 +59,12 @@ class TraceView:
     def held_up(self) -> Rows:
         """Rows on a cycle of edges whose both ends exist and differ, and all behind them."""
         source, target = self.source[self.sound_edges], self.target[self.sound_edges]
-        if bool((self.nodes.id[source] < self.nodes.id[target]).all()):
+        earlier = self.nodes.id[source] < self.nodes.id[target]
+        if not earlier.all():
+            before, after = self.begin_ns[source], self.begin_ns[target]
+            earlier = (before < after) | ((before == after) & earlier)
+        if bool(earlier.all()):
+            # Ids or starts prove that there is no cycle.
             return np.zeros(0, np.int64)
         return held_up(len(self.nodes), source, target)
 
@@ -107,6 +112,11 @@ class TraceView:
         """When each node's own time begins: at its start, unless the node tells otherwise."""
         own = self.integers("own_start_ns")
         return np.where(own == ABSENT, self.nodes.start_ns, own)
+
+    @cached_property
+    def begin_ns(self) -> Rows:
+        """When each node begins to run: a call that waits is made before its wait has ended."""
+        return np.maximum(self.nodes.start_ns, self.own_start_ns)
 
     @cached_property
     def on_host(self) -> Mask:

@@ -10,7 +10,7 @@ from chakra_et.model import EdgeKind
 from chakra_et.validators.cycles import cycles, held_up
 from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
 from chakra_et.validators.rule import run_rule, trace_rule
-from chakra_et.validators.view import RunView, TraceView
+from chakra_et.validators.view import Mask, RunView, TraceView
 
 _SHOWN: Final = 6
 _V2_WINDOW: Final = 4096 * 256
@@ -75,6 +75,8 @@ def self_edge(view: TraceView) -> Hits:
 def duplicate_edge(view: TraceView) -> Hits:
     """Every edge that repeats an earlier one of the same node and list."""
     call = view.edges.kind == EdgeKind.CALL
+    if not _repeated(view, call):
+        return NOTHING
     order = np.lexsort((view.edges.source, call, view.target))
     target, source, kind = view.target[order], view.edges.source[order], call[order]
     same = (target[1:] == target[:-1]) & (source[1:] == source[:-1]) & (kind[1:] == kind[:-1])
@@ -221,9 +223,16 @@ def both_lists(view: TraceView) -> Hits:
     return Hits.of([view.at(int(target[first]), text)])
 
 
+def _repeated(view: TraceView, call: Mask) -> bool:
+    """Whether edges may be repeated at all, which one sort of whole numbers tells."""
+    rows = len(view.nodes) + 1
+    keys = np.sort((view.target * 2 + call) * rows + view.source + 1)
+    return bool((keys[1:] == keys[:-1]).any())
+
+
 def _free(view: TraceView) -> int:
     """How many nodes wait for nothing."""
-    return len(view.nodes) - len(np.unique(view.target))
+    return int(np.count_nonzero(np.diff(view.edges.offsets) == 0))
 
 
 def _followers(view: TraceView) -> tuple[int, int]:

@@ -170,17 +170,12 @@ def _backward(view: TraceView, chosen: Mask) -> Rows:
     source, target = view.source[edges], view.target[edges]
     known = view.timed[source] & view.timed[target]
     edges, source, target = edges[known], source[known], target[known]
-    return edges[_begins(view)[target] < view.nodes.start_ns[source]]
-
-
-def _begins(view: TraceView) -> Rows:
-    """When each node begins to run: a call that waits is made long before its wait has ended."""
-    return np.maximum(view.nodes.start_ns, view.own_start_ns)
+    return edges[view.begin_ns[target] < view.nodes.start_ns[source]]
 
 
 def _by_how_much(view: TraceView, edge: int) -> str:
     source, target = int(view.source[edge]), int(view.target[edge])
-    early = view.nodes.start_ns[source] - _begins(view)[target]
+    early = view.nodes.start_ns[source] - view.begin_ns[target]
     kind = EdgeKind(int(view.edges.kind[edge])).label
     return f"{early} ns before node {view.nodes.id[source]}, for which it waits ({kind})"
 
