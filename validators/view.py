@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -182,6 +183,13 @@ class RunView:
         """How many ranks the run had, by what the traces say; None if none says."""
         said = [v.trace.world_size for v in self.views.values() if v.trace.world_size is not None]
         return max(said) if said else None
+
+    @cached_property
+    def usual_world_size(self) -> int | None:
+        """How many ranks most traces say the run had; None if none says."""
+        said = Counter(v.trace.world_size for v in self.views.values())
+        del said[None]
+        return said.most_common(1)[0][0] if said else None
 
     def members(self, name: str) -> tuple[int, ...]:
         """The ranks of a group by the fullest account; empty if no trace tells."""

@@ -142,6 +142,7 @@ def foreign_side(view: TraceView) -> Hits:
     "A kernel of a communication library is no communication.",
     why="The simulator replays its time instead of the network: every topology gives one result.",
     cure="Convert again with the profile that names the collective.",
+    kin="ET502",
 )
 def hidden_communication(view: TraceView) -> Hits:
     """COMP nodes on a device that are called like NCCL's or RCCL's kernels."""
@@ -158,7 +159,7 @@ def hidden_communication(view: TraceView) -> Hits:
     "A call of communication is taken for the communication itself.",
     why="The device's kernel is in the trace too: a simulator does the transfer twice, or stops.",
     cure="Make the call host work (COMP_NODE): `chakra fix` does.",
-    kin="ET205 ET206 ET212",
+    kin="ET205 ET206 ET212 ET502",
 )
 def doubled_communication(view: TraceView) -> Hits:
     """Communication on the host whose device counterpart waits for it, or that says too little."""

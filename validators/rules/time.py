@@ -182,7 +182,8 @@ def _by_how_much(view: TraceView, edge: int) -> str:
 
 def _overlaps(view: TraceView, rows: Rows, lanes: list[Rows], start: Rows) -> Hits:
     """Neighbours in a lane of which the later one starts too early."""
-    order = np.lexsort((rows, start, *lanes))
+    # Of nodes that start together, what takes no time comes first.
+    order = np.lexsort((rows, view.nodes.duration_ns[rows], start, *lanes))
     same = np.ones(max(len(rows) - 1, 0), np.bool_)
     for lane in lanes:
         same &= lane[order][1:] == lane[order][:-1]
