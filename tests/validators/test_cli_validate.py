@@ -195,3 +195,20 @@ def test_a_prefix_names_files_and_nothing_else(data: Path, broken: Path, tmp_pat
         assert isinstance(error, ChakraError)
         assert "--prefix" in str(error)
     assert not (tmp_path / "n").exists()
+
+
+def test_of_several_files_each_finding_names_its_own(broken: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.0.et"
+    write(trace(node(1, deps=(5,))), other)
+    told = chakra("validate", broken, other).output
+    assert f"{broken} (rank 0, node 1, 'a: b, c%'): waits" in told
+    assert f"{other} (rank 0, node 1, 'node 1'): waits" in chakra("validate", tmp_path).output
+    assert str(broken) not in chakra("validate", broken).output.split("ET102")[1].split("cure")[0]
+
+
+def test_a_cut_json_file_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "device.0.json"
+    path.write_text('{"traceEvents": [{"ph": "X"')
+    told = chakra("validate", path)
+    assert told.exit_code == 1
+    assert f"{path}: no JSON: Input data was truncated" in told.output
