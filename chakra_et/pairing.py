@@ -22,7 +22,8 @@ _HOST_RECORD: Final = re.compile(
 _RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d+)')
 _RANK_IN_NAME: Final = (
     re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE),
-    re.compile(r"\.(\d+)\.json"),
+    # The end of a version number, as in `trace_1.0.2.json`, is no rank.
+    re.compile(r"(?<!\d\.\d)(?<!\.\d\d)\.(\d+)\.json"),
     re.compile(r"[-_](\d+)\.json"),
 )
 

@@ -73,7 +73,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     [
         ("rank3_trace.json", 3), ("rank-34.Jul_15.pt.trace.json.gz", 34), ("host.7.json.gz", 7),
         ("trace_12.json", 12), ("node1_4242.1698955063520869240.pt.trace.json", None),
-        ("trace.json", None),
+        ("trace.json", None), ("trace_1.0.2.json.gz", None), ("trace_1.10.2.json", None),
     ],
 )  # fmt: skip
 def test_ranks_in_names(name: str, rank: int | None) -> None:

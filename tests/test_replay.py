@@ -244,6 +244,12 @@ def test_the_command(tmp_path: Path) -> None:
                       "--scale", "type=COMM_COLL_NODE", "0")  # fmt: skip
     assert one.returncode == 0, one.stderr
     assert "bound by" in one.stdout
+    # What `--for astra-sim` writes beside the traces is no trace.
+    (tmp_path / "comm_groups.json").write_text('{"1": [0, 1]}')
+    both = run_command("replay", tmp_path)
+    assert both.returncode == 0, both.stderr
+    assert both.stdout.count("bound by") == 2
+    assert max(map(len, both.stdout.splitlines())) <= 80
     wrong = run_command("replay", tmp_path / "trace.0.et", "--scale", "gemm", "0.5")
     assert wrong.returncode == 2
     assert "is no selector" in wrong.stderr

@@ -3,7 +3,7 @@
 The trace is made in memory: host operators and kernels on two threads and two streams, collectives
 among them, three edges for each node, nine attributes. Prints seconds by rule, and their sum.
 
-    python tools/bench_validators.py [--nodes N] [--profile NAME] [--shuffled]
+    python tools/bench_validators.py [--nodes N] [--profile NAME] [--shuffled [--untimed]]
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import time
 import numpy as np
 
 from chakra_et.definitions import FORMAT_VERSION, CollectiveType, Kind, NodeType
-from chakra_et.model import EdgeKind, Edges, Metadata, Nodes, ProcessGroup, Trace
+from chakra_et.model import UNKNOWN_NS, EdgeKind, Edges, Metadata, Nodes, ProcessGroup, Trace
 from chakra_et.validators import RULES, RunView, Subject, TraceView, profile
 
 
-def make_trace(count: int, *, shuffled: bool = False) -> Trace:
-    """A sound trace of `count` nodes; `shuffled` gives order and ids that prove nothing."""
+def make_trace(count: int, *, shuffled: bool = False, untimed: bool = False) -> Trace:
+    """A sound trace of `count` nodes.
+
+    `shuffled` gives order and ids that do not prove it free of cycles; `untimed` starts neither.
+    """
     chance = np.random.default_rng(1)
     row = np.arange(count)
     types = np.full(count, NodeType.COMP, np.int32)
@@ -31,7 +34,7 @@ def make_trace(count: int, *, shuffled: bool = False) -> Trace:
         type=types,
         name_code=chance.integers(0, len(names), count).astype(np.int32),
         names=names,
-        start_ns=row * 1000,
+        start_ns=np.full(count, UNKNOWN_NS) if untimed else row * 1000,
         duration_ns=np.full(count, 900, np.int64),
     )
     table = nodes.attributes
@@ -92,8 +95,9 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--profile", default="core")
     parser.add_argument("--shuffled", action="store_true")
+    parser.add_argument("--untimed", action="store_true")
     options = parser.parse_args()
-    trace = make_trace(options.nodes, shuffled=options.shuffled)
+    trace = make_trace(options.nodes, shuffled=options.shuffled, untimed=options.untimed)
     print(f"{trace}, profile {options.profile}")
     view = TraceView(trace)
     other = TraceView(trace, 1)

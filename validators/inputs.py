@@ -70,12 +70,13 @@ def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inp
 
 
 def trace_files(path: str | Path) -> dict[int, Path]:
-    """The ETs of one run by rank: of a directory, or one file.
+    """The ETs of one run by rank: of a directory (below it, if none lies in it), or one file.
 
     Raises ChakraError where there is none, or where two are of one rank.
     """
     unreadable: list[ChakraError] = []
     files = [p for p in _files([path], unreadable) if _is_et(p)]
+    files = [p for p in files if p.parent == Path(path)] or files
     if not files:
         raise ChakraError("no ET", path=path, remedy="Name an ET or a directory of ETs.")
     found: dict[int, Path] = {}

@@ -46,9 +46,9 @@ class JsonFacts:
     def hits(self) -> Hits:
         """A hit for each error."""
         path = str(self.path)
-        return Hits(
-            len(self.errors), lambda i: Finding(": ".join(self.errors[i]), name=None, path=path)
-        )
+        # Of what is wrong with the whole document, there is no place to tell.
+        told = [f"{where}: {what}" if where else what for where, what in self.errors]
+        return Hits(len(told), lambda i: Finding(told[i], path=path))
 
 
 def json_facts(path: Path, kind: FileKind, data: bytes) -> JsonFacts:

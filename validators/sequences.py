@@ -47,12 +47,18 @@ def issue_order(view: TraceView, rows: Rows) -> Rows:
     return rows[np.argsort(keys, kind="stable")]
 
 
-def group_key(view: TraceView, name: str) -> tuple[str, tuple[int, ...]]:
-    """What a group is known by over all ranks: its name and, where they are told, its members."""
+def group_key(run: RunView, view: TraceView, name: str) -> tuple[str, tuple[int, ...]]:
+    """What a group is known by over all ranks: its name and, where they are told, its members.
+
+    Where a rank's account of them is cut, that of another rank counts.
+    """
     group = view.group_of.get(name)
-    ranks = tuple(sorted(group.ranks)) if group is not None else ()
-    world = view.trace.world_size
-    whole = tuple(range(world)) if world is not None else ()
+    ranks = () if group is None else tuple(sorted(set(group.ranks)))
+    if group is not None and len(ranks) < group.size:
+        full = (set(v.group_of[name].ranks) for v in run.views.values() if name in v.group_of)
+        fuller = (tuple(sorted(o)) for o in full if len(o) == group.size and o >= set(ranks))
+        ranks = next(fuller, ranks)
+    whole = tuple(range(run.usual_world_size or 0))
     if name in WORLD and ranks in ((), whole):
         return "", ()
     return name, ranks
@@ -67,7 +73,7 @@ def sequences(run: RunView) -> dict[tuple[str, tuple[int, ...]], list[Sequence]]
         types, sizes = view.integers("comm_type"), view.integers("comm_size")
         by_key: dict[tuple[str, tuple[int, ...]], list[Rows]] = {}
         for name in np.unique(names).tolist():
-            by_key.setdefault(group_key(view, name), []).append(rows[names == name])
+            by_key.setdefault(group_key(run, view, name), []).append(rows[names == name])
         for key, parts in by_key.items():
             ordered = issue_order(view, np.concatenate(parts))
             size = np.where(sizes[ordered] == ABSENT, -1, sizes[ordered])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -59,7 +60,12 @@ class TraceView:
     def held_up(self) -> Rows:
         """Rows on a cycle of edges whose both ends exist and differ, and all behind them."""
         source, target = self.source[self.sound_edges], self.target[self.sound_edges]
-        if bool((self.nodes.id[source] < self.nodes.id[target]).all()):
+        earlier = self.nodes.id[source] < self.nodes.id[target]
+        if not earlier.all():
+            before, after = self.begin_ns[source], self.begin_ns[target]
+            earlier = (before < after) | ((before == after) & earlier)
+        if bool(earlier.all()):
+            # Ids or starts prove that there is no cycle.
             return np.zeros(0, np.int64)
         return held_up(len(self.nodes), source, target)
 
@@ -103,6 +109,17 @@ class TraceView:
         return np.asarray(self.nodes.start_ns != UNKNOWN_NS)
 
     @cached_property
+    def own_start_ns(self) -> Rows:
+        """When each node's own time begins: at its start, unless the node tells otherwise."""
+        own = self.integers("own_start_ns")
+        return np.where(own == ABSENT, self.nodes.start_ns, own)
+
+    @cached_property
+    def begin_ns(self) -> Rows:
+        """When each node begins to run: a call that waits is made before its wait has ended."""
+        return np.maximum(self.nodes.start_ns, self.own_start_ns)
+
+    @cached_property
     def on_host(self) -> Mask:
         """Nodes that say of themselves that they run on a host processor."""
         return np.asarray(self.integers("is_cpu_op") == 1)
@@ -133,6 +150,10 @@ class TraceView:
         say = evidence if callable(evidence) else lambda _: evidence
         return Hits(len(rows), lambda i: self.at(int(rows[i]), say(i)))
 
+    def lacking(self, rows: npt.NDArray[Any], name: str) -> Hits:
+        """A hit at each of `rows` that lacks an attribute."""
+        return self.hits(rows[~self.present(name)[rows]], f"no {name}")
+
     def whole(self, evidence: str) -> Hits:
         """One hit about the trace as a whole."""
         return Hits.of([Finding(evidence, self.rank, path=self.path)])
@@ -162,6 +183,13 @@ class RunView:
         """How many ranks the run had, by what the traces say; None if none says."""
         said = [v.trace.world_size for v in self.views.values() if v.trace.world_size is not None]
         return max(said) if said else None
+
+    @cached_property
+    def usual_world_size(self) -> int | None:
+        """How many ranks most traces say the run had; None if none says."""
+        said = Counter(v.trace.world_size for v in self.views.values())
+        del said[None]
+        return said.most_common(1)[0][0] if said else None
 
     def members(self, name: str) -> tuple[int, ...]:
         """The ranks of a group by the fullest account; empty if no trace tells."""

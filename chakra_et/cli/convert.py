@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.show import show_conversion
-from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, Target
+from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
 from chakra_et.conversion import Conversion, convert, convert_directory, trace_set
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import atomic_output
@@ -86,6 +86,7 @@ def convert_command(
         typer.Option("--for", help=TARGET_HELP + " OUT is then a directory.", show_default=False),
     ] = None,
     host_time: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
+    prefix: PrefixOption = None,
 ) -> None:
     """Link a PyTorch host trace and the Kineto profile of the same run into one ET.
 
@@ -97,6 +98,11 @@ def convert_command(
         raise ChakraError(
             "both a directory and single files", remedy="Give DIR, or --host and --device."
         )
+    if prefix is not None and directory is None and target is None:
+        raise ChakraError(
+            "--prefix for a single file", remedy="OUT is its name; prefixes are for directories."
+        )
+    name = prefix or "trace"
     options: Any = {
         "strict": strict,
         "steps": steps,
@@ -105,7 +111,7 @@ def convert_command(
     }
     written = None if target is not None else output
     if directory is not None:
-        conversions = convert_directory(directory, written, **options)
+        conversions = convert_directory(directory, written, prefix=name, **options)
         content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
     else:
         conversions = [convert(host, device, written, rank=rank, **options)]
@@ -113,7 +119,7 @@ def convert_command(
     console = Console(highlight=False)
     sound = True
     if target is not None:
-        content["cures"], sound = _cure(console, conversions, output, target, host_time)
+        content["cures"], sound = _cure(console, conversions, output, name, target, host_time)
     if report is not None:
         _write_report(content, report)
     for conversion in conversions:
@@ -131,6 +137,7 @@ def _cure(
     console: Console,
     conversions: list[Conversion],
     output: Path,
+    prefix: str,
     target: Target,
     host_time: HostTime,
 ) -> tuple[Any, bool]:
@@ -141,6 +148,6 @@ def _cure(
     from chakra_et.validators import Severity
 
     cured = cure(trace_set(conversions), target.value, host=host_time.value)
-    write_for_astra_sim(cured.traces, output, "trace")
+    write_for_astra_sim(cured.traces, output, prefix)
     show_cures(console, cured)
     return cured.as_dict(), not cured.left.count(Severity.ERROR)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, Target
+from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.io.output import atomic_output
@@ -33,9 +33,7 @@ def fix_command(
     cut: Annotated[
         bool, typer.Option("--cut-cycles", help="Drop one edge of each cycle: a guess.")
     ] = False,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="NAME", help="What names begin with.")
-    ] = None,
+    prefix: PrefixOption = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write every change as JSON.")
     ] = None,
@@ -44,6 +42,10 @@ def fix_command(
 
     Exit code 1 if errors are left that no cure helps.
     """
+    if prefix is not None and target is None:
+        raise ChakraError(
+            "--prefix without --for", remedy="Files keep their names; give --for, or leave it out."
+        )
     found = trace_files(path)
     traces = TraceSet({rank: read(file) for rank, file in found.items()})
     cured = cure(traces, target and target.value, host=host.value, cut=cut)

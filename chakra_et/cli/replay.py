@@ -15,10 +15,9 @@ from typer.core import TyperCommand
 
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
-from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.model import Trace, TraceSet
-from chakra_et.pairing import rank_in_name
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
+from chakra_et.validators.inputs import trace_files
 
 
 class ReplayCommand(TyperCommand):
@@ -93,25 +92,15 @@ def _read(source: Path) -> TraceSet:
         trace = read(source)
         return TraceSet({trace.rank or 0: trace})
     traces: dict[int, Trace] = {}
-    for path in sorted(p for p in source.iterdir() if p.is_file()):
-        if sniff(path) not in (FileKind.ET, FileKind.ET_JSON):
-            continue
+    for named, path in trace_files(source).items():
         trace = read(path)
-        rank = trace.rank if trace.rank is not None else _rank(path, len(traces))
+        rank = named if trace.rank is None else trace.rank
         if rank in traces:
             raise ChakraError(
                 f"two files are of rank {rank}", path=path, remedy="Keep each run in a directory."
             )
         traces[rank] = trace
-    if not traces:
-        raise ChakraError("no ET in this directory", path=source, remedy="Make some with convert.")
     return TraceSet(traces)
-
-
-def _rank(path: Path, default: int) -> int:
-    parts = [part for part in path.name.split(".") if part.isdigit()]
-    named = rank_in_name(path)
-    return int(parts[-1]) if parts else default if named is None else named
 
 
 def _scale(text: str) -> tuple[str, float]:
@@ -149,27 +138,24 @@ def _write(done: Replay, output: Path, directory: bool) -> None:
 
 
 def _show(console: Console, done: Replay) -> None:
+    """A table of figures, and a line for each critical path; both fit eighty columns."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("rank", "span ms", "recorded", "error", "kernels", "p95",
-                  "comm ms", "recorded", "bound by"):  # fmt: skip
-        table.add_column(title, justify="left" if title in ("rank", "bound by") else "right")
+    for title in ("rank", "span ms", "recorded", "error", "kernels", "p95", "comm ms", "recorded"):
+        table.add_column(title, justify="left" if title == "rank" else "right")
     for rank, found in done.figures.items():
-        table.add_row(*_row(rank, found, done.paths[rank]))
+        table.add_row(*_row(rank, found))
     console.print(table)
     for rank, path in done.paths.items():
         if path.by_name_ns:
-            name, took = path.by_name_ns[0]
-            share = took / path.length_ns if path.length_ns else 0.0
-            console.print(Text(f"rank {rank}: most of its path is {name[:60]!r}, {share:.1%}"))
+            line = Text(f"rank {rank}: {_bound_by(path)}")
+            console.print(line, no_wrap=True, overflow="ellipsis")
     if len(done.traces) > 1:
         console.print(f"{done.matched} communication nodes matched across ranks")
     for reason, count in done.unmatched.items():
         console.print(Text(f"  {count} not matched: {reason}", style="yellow"))
 
 
-def _row(rank: int, found: Figures, path: CriticalPath) -> list[str]:
-    length = path.length_ns or 1
-    shares = sorted(path.bound_ns.items(), key=lambda item: -item[1])
+def _row(rank: int, found: Figures) -> list[str]:
     return [
         str(rank),
         f"{found.span_ns / 1e6:.3f}",
@@ -179,5 +165,13 @@ def _row(rank: int, found: Figures, path: CriticalPath) -> list[str]:
         f"{found.kernel_start_error['p95']:.2%}",
         f"{found.replayed.exposed_comm_ns / 1e6:.3f}",
         f"{found.recorded.exposed_comm_ns / 1e6:.3f}",
-        ", ".join(f"{name} {ns / length:.0%}" for name, ns in shares if ns),
     ]
+
+
+def _bound_by(path: CriticalPath) -> str:
+    """What takes the time of a critical path, and the name that takes most of it."""
+    length = path.length_ns or 1
+    shares = sorted(path.bound_ns.items(), key=lambda item: -item[1])
+    bound = ", ".join(f"{what} {ns / length:.0%}" for what, ns in shares if ns * 200 >= length)
+    name, took = path.by_name_ns[0]
+    return f"bound by {bound or 'nothing'}; {took / length:.1%} of its path is {name!r}"

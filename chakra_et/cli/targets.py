@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from chakra_et.errors import ChakraError
 
 
 class Target(str, Enum):
@@ -26,3 +30,23 @@ HOST_HELP: Final = (
     "With --for: fold host time into idle time of the device (then the simulator's statistics "
     "work), or keep host nodes."
 )
+
+
+def _part_of_a_name(prefix: str | None) -> str | None:
+    if prefix is not None and (not prefix or set(prefix) & set("/\\\0")):
+        raise ChakraError(
+            f"--prefix {prefix!r} is no part of a file's name", remedy="Name the directory with -o."
+        )
+    return prefix
+
+
+PrefixOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--prefix",
+        metavar="NAME",
+        help="What the names of the files begin with: {prefix}.{rank}.et.",
+        callback=_part_of_a_name,
+        show_default=False,
+    ),
+]

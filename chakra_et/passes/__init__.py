@@ -14,6 +14,7 @@ from chakra_et.passes.astra_sim import (
 from chakra_et.passes.base import Change, Pass, PassResult, run_passes
 from chakra_et.passes.clean import (
     cut_cycles,
+    demote_calls,
     drop_bad_edges,
     normalise_attributes,
     renumber,
@@ -32,6 +33,7 @@ __all__ = [
     "comm_groups",
     "cure",
     "cut_cycles",
+    "demote_calls",
     "drop_bad_edges",
     "drop_lone_collectives",
     "drop_metadata_nodes",

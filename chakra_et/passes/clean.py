@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import Final
 
 import numpy as np
 
 from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, Kind, NodeType
-from chakra_et.model import UNKNOWN_NS, AttributeColumn, AttributeTable, Edges, Trace
+from chakra_et.model import AttributeColumn, AttributeTable, Edges, Trace
 from chakra_et.model.attributes import INTEGER_KINDS, INTEGER_RANGES
 from chakra_et.passes.base import Change, trace_pass
-from chakra_et.passes.edit import Rows, copied, drop_attribute, edges_of, rebuilt, set_attribute
+from chakra_et.passes.edit import (
+    Rows,
+    annotate,
+    copied,
+    drop_attribute,
+    edges_of,
+    rebuilt,
+    set_attribute,
+)
 from chakra_et.validators.cycles import cycles
+from chakra_et.validators.ordering import issue_order
+from chakra_et.validators.rules.communication import calls_of_communication
 from chakra_et.validators.view import TraceView
 
 _COMMUNICATION: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
@@ -27,6 +36,20 @@ def set_version(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     trace = copied(trace)
     trace.metadata.version = FORMAT_VERSION
     return trace, [Change("version set", 1)]
+
+
+@trace_pass("demote-calls", "Each communication once, on the device.", ensures="ET219")
+def demote_calls(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Make host work of calls of communication that the device does."""
+    rows = calls_of_communication(TraceView(trace, rank))
+    if len(rows) == 0:
+        return trace, []
+    trace = copied(trace)
+    notes = [f"{NodeType(int(t)).name}_NODE as COMP_NODE" for t in trace.nodes.type[rows]]
+    trace.nodes.type[rows] = NodeType.COMP
+    annotate(trace.nodes.attributes, rows, notes)
+    told = list(zip(trace.nodes.id[rows].tolist(), notes, strict=True))
+    return trace, [Change("calls of communication made host work", len(rows), nodes=told)]
 
 
 @trace_pass(
@@ -184,44 +207,3 @@ def renumber(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
 
 def _is_issue_numbered(trace: Trace) -> bool:
     return bool((trace.nodes.id[1:] > trace.nodes.id[:-1]).all())
-
-
-def issue_order(trace: Trace) -> Rows:
-    """Rows by start, then by id, but none before what it waits for.
-
-    A node without a start counts as starting with the one before it in the file.
-    """
-    nodes = trace.nodes
-    start = np.maximum.accumulate(nodes.start_ns)
-    start = np.where(nodes.start_ns == UNKNOWN_NS, start, nodes.start_ns)
-    order = np.lexsort((nodes.id, start))
-    source, target = trace.source_rows(), trace.edges.target
-    known = (source >= 0) & (source != target)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    if bool((place[source[known]] < place[target[known]]).all()):
-        return order
-    return first_free(len(order), source[known], target[known], place)
-
-
-def first_free(count: int, source: Rows, target: Rows, place: Rows) -> Rows:
-    """Rows in an order that edges allow: of those that are free, the one of least `place` first."""
-    by_source = np.argsort(source, kind="stable")
-    follower = target[by_source].tolist()
-    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=count))]).tolist()
-    left = np.bincount(target, minlength=count).tolist()
-    places = place.tolist()
-    row_at = np.empty(count, np.int64)
-    row_at[place] = np.arange(count)
-    rows = row_at.tolist()
-    ready = [places[row] for row in range(count) if left[row] == 0]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        row = rows[heapq.heappop(ready)]
-        order.append(row)
-        for other in follower[starts[row] : starts[row + 1]]:
-            left[other] -= 1
-            if left[other] == 0:
-                heapq.heappush(ready, places[other])
-    return np.array(order, np.int64)

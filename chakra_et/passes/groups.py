@@ -11,7 +11,7 @@ from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import ProcessGroup, TraceSet
 from chakra_et.passes.base import Change, PassResult, run_pass
 from chakra_et.passes.edit import copied, drop_attribute, set_attribute
-from chakra_et.validators.rules.astra_sim import TAGS
+from chakra_et.validators.rules.astra_sim_communication import TAGS
 from chakra_et.validators.sequences import WORLD, group_key, issue_order
 from chakra_et.validators.view import ABSENT, RunView, TraceView
 
@@ -43,8 +43,10 @@ def number_groups(traces: TraceSet) -> PassResult:
     for rank, trace in traces.items():
         view = run.views[rank]
         changed[rank] = copied(trace)
-        changes += _rename(view, changed[rank].nodes.attributes, numbers, explicit)
+        changes += _rename(run, view, changed[rank].nodes.attributes, numbers, explicit)
         changed[rank].groups = [group for group in table if rank in group.ranks]
+        if changed[rank].groups != view.groups:
+            changes.append(Change("groups written anew", len(changed[rank].groups), rank))
     return PassResult(TraceSet(changed), changes)
 
 
@@ -78,7 +80,7 @@ def _used(run: RunView) -> dict[Key, list[int]]:
     used: dict[Key, list[int]] = {}
     for rank, view in run.views.items():
         names = view.texts("pg_name")[view.collectives].astype(str)
-        for key in {group_key(view, name): None for name in np.unique(names).tolist()}:
+        for key in {group_key(run, view, name): None for name in np.unique(names).tolist()}:
             used.setdefault(key, []).append(rank)
     return used
 
@@ -107,13 +109,15 @@ def _free(taken: Iterable[int]) -> int:
     return next(number for number in range(1, len(used) + 2) if number not in used)
 
 
-def _rename(view: TraceView, table: Any, numbers: dict[Key, int], explicit: bool) -> list[Change]:
+def _rename(
+    run: RunView, view: TraceView, table: Any, numbers: dict[Key, int], explicit: bool
+) -> list[Change]:
     rows = view.communication
     names = view.texts("pg_name")[rows].astype(str)
     collective = view.nodes.type[rows] == NodeType.COMM_COLL
     new: list[str] = []
     for name, is_collective in zip(names.tolist(), collective.tolist(), strict=True):
-        key = group_key(view, name)
+        key = group_key(run, view, name)
         # A message needs no group; a name that is no number would stop the simulator.
         number = numbers.get(key) if is_collective or name not in WORLD else None
         new.append("" if number is None or (key == ("", ()) and not explicit) else str(number))

@@ -17,8 +17,8 @@ import numpy as np
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import EdgeKind, Edges, Trace
 from chakra_et.passes.base import Change, trace_pass
-from chakra_et.passes.clean import issue_order
 from chakra_et.passes.edit import Mask, Rows, appended, copied, rebuilt, set_attribute
+from chakra_et.validators.ordering import issue_order
 from chakra_et.validators.view import TraceView
 
 IDLE: Final = "host time"

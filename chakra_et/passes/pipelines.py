@@ -21,6 +21,7 @@ from chakra_et.passes.astra_sim import (
 from chakra_et.passes.base import Change, Pass, run_passes
 from chakra_et.passes.clean import (
     cut_cycles,
+    demote_calls,
     drop_bad_edges,
     normalise_attributes,
     renumber,
@@ -67,7 +68,7 @@ class Cured:
 
 def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) -> list[Pass]:
     """The passes that make traces sound or, with a target, ready for a consumer."""
-    row = [set_version, normalise_attributes, drop_bad_edges]
+    row = [set_version, demote_calls, normalise_attributes, drop_bad_edges]
     if cut:
         row.append(cut_cycles)
     if target is None:
@@ -79,9 +80,9 @@ def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) ->
         row.append(fold_host)
     return [
         *row,
+        number_groups,
         drop_lone_collectives,
         lower_collectives,
-        number_groups,
         number_messages,
         renumber,
         order_collectives,

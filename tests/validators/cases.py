@@ -46,9 +46,9 @@ def _repeated() -> Trace:
     return broken
 
 
-def _with_tensors(node_id: int):  # type: ignore[no-untyped-def]
+def _with_tensors(node_id: int, name: str):  # type: ignore[no-untyped-def]
     made = node(node_id)
-    lists = (Kind.STRING_LIST, ("a", "4"))
+    lists = (Kind.STRING_LIST, (name, "4"))
     made["attributes"] = {"inputs": lists, "outputs": lists}
     return made
 
@@ -150,6 +150,26 @@ CASES: dict[str, Case] = {
             node(2, 8, name="COMM_COLL_NODE_b"),
         ),
         lambda: trace(node(1, name="COMP_NODE_a"), coll(2, name="COMM_COLL_NODE_b")),
+    ),
+    "ET219": Case(
+        lambda: trace(
+            node(1, COLL, is_cpu_op=True),
+            host(2, deps=(1,)),
+            node(3, COLL, comm_type=0, comm_size=4, is_cpu_op=True),
+            coll(4, deps=(2, 3)),
+        ),
+        lambda: trace(
+            node(1, COLL, comm_type=0, comm_size=4, is_cpu_op=True), host(2, deps=(1,)), coll(3)
+        ),
+        2,
+    ),
+    "ET220": Case(
+        lambda: trace(coll(1, 2, size=64, in_msg_nelems=4, dtype="Float")),
+        lambda: trace(
+            coll(1, 2, size=16, in_msg_nelems=4, dtype="Float"),
+            coll(2, 2, size=64, in_msg_nelems=4, dtype="of a new kind"),
+            coll(3, 5, size=64, in_msg_nelems=0, dtype="Float"),
+        ),
     ),
     "ET301": Case(
         lambda: trace(node(1, start=-5), node(2, start=0, took=-1)),
@@ -302,6 +322,15 @@ CASES: dict[str, Case] = {
     "ET706": Case(
         lambda: trace(gpu(1), gpu(2, stream=8)), lambda: trace(gpu(1), coll(2, stream=8))
     ),
+    "ET707": Case(
+        lambda: trace(*(gpu(i) for i in range(20)), coll(20, deps=(1, 2, 3))),
+        lambda: trace(gpu(0), *(gpu(i, deps=(i - 1,)) for i in range(1, 20)), coll(20, deps=(19,))),
+    ),
+    "ET708": Case(
+        lambda: trace(*(gpu(i, start=i * 1000, took=800) for i in range(20))),
+        lambda: trace(*(gpu(i, start=i * 1000, took=950) for i in range(20))),
+    ),
+    "ET709": Case(lambda: trace(node(1)), lambda: trace(node(1), world=2)),
     "ET710": Case(
         lambda: trace(*(coll(i, kind) for i, kind in enumerate((1, 3, 4, 8, 9)))),
         lambda: trace(*(coll(i, kind) for i, kind in enumerate((0, 2, 5, 6, 7)))),
@@ -354,11 +383,20 @@ CASES: dict[str, Case] = {
         lambda: trace(send(1, 1, tag=499_999_999), recv(2, 1, tag=0)),
         2,
     ),
+    "ET723": Case(
+        lambda: trace(*(coll(i, involved_dim=(Kind.BOOL_LIST, (True, i > 2))) for i in range(5))),
+        lambda: trace(coll(1, involved_dim=(Kind.BOOL_LIST, (True,) * 4)), coll(2)),
+        2,
+    ),
     "ET730": Case(
         lambda: trace(gpu(1), gpu(2, num_ops=0)), lambda: trace(gpu(1, num_ops=5), host(2)), 2
     ),
     "ET731": Case(lambda: trace(gpu(1)), lambda: trace(gpu(1, tensor_size=5), host(2))),
-    "ET732": Case(lambda: trace(node(1)), lambda: trace(_with_tensors(1))),
+    "ET732": Case(lambda: trace(node(1)), lambda: trace(_with_tensors(1, "a"))),
+    "ET733": Case(
+        lambda: trace(_with_tensors(1, "a"), _with_tensors(2, "b"), _with_tensors(3, "a")),
+        lambda: trace(_with_tensors(1, "a"), _with_tensors(2, "b")),
+    ),
     "ET801": Case(
         lambda: trace(node(1), node(2, ctrl=(1,))), lambda: trace(node(1), node(2, deps=(1,)))
     ),

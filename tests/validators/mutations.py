@@ -27,14 +27,17 @@ class Mutation:
     rule: str
     change: Callable[[Trace, Random], int | None]
     """Breaks the trace; the id of the node at which the rule has to speak, where it is one."""
+    profile: str = "core"
+    every: bool = False
+    """Whether all ranks are changed alike."""
 
 
 MUTATIONS: list[Mutation] = []
 
 
-def breaks(rule: str):  # type: ignore[no-untyped-def]
+def breaks(rule: str, profile: str = "core", *, every: bool = False):  # type: ignore[no-untyped-def]
     def add(change: Callable[[Trace, Random], int | None]):  # type: ignore[no-untyped-def]
-        MUTATIONS.append(Mutation(rule, change))
+        MUTATIONS.append(Mutation(rule, change, profile, every))
         return change
 
     return add
@@ -149,7 +152,7 @@ def attribute_twice(trace: Trace, chance: Random) -> int:
     return int(trace.nodes.id[row])
 
 
-def _without(name: str, *types: NodeType):  # type: ignore[no-untyped-def]
+def without(name: str, *types: NodeType):  # type: ignore[no-untyped-def]
     def change(trace: Trace, chance: Random) -> int:
         row = pick(of_type(trace, *types), chance)
         drop_attribute(trace.nodes.attributes, name, np.array([row]))
@@ -158,15 +161,15 @@ def _without(name: str, *types: NodeType):  # type: ignore[no-untyped-def]
     return change
 
 
-breaks("ET205")(_without("comm_type", NodeType.COMM_COLL))
-breaks("ET206")(_without("comm_size", NodeType.COMM_COLL))
-breaks("ET209")(_without("comm_dst", NodeType.COMM_SEND))
-breaks("ET209")(_without("comm_src", NodeType.COMM_RECV))
-breaks("ET210")(_without("comm_tag", NodeType.COMM_SEND))
-breaks("ET211")(_without("comm_size", NodeType.COMM_RECV))
+breaks("ET205")(without("comm_type", NodeType.COMM_COLL))
+breaks("ET206")(without("comm_size", NodeType.COMM_COLL))
+breaks("ET209")(without("comm_dst", NodeType.COMM_SEND))
+breaks("ET209")(without("comm_src", NodeType.COMM_RECV))
+breaks("ET210")(without("comm_tag", NodeType.COMM_SEND))
+breaks("ET211")(without("comm_size", NodeType.COMM_RECV))
 
 
-def _with(name: str, kind: Kind, choose: Callable[[Random], object], *types: NodeType):  # type: ignore[no-untyped-def]
+def with_value(name: str, kind: Kind, choose: Callable[[Random], object], *types: NodeType):  # type: ignore[no-untyped-def]
     def change(trace: Trace, chance: Random) -> int:
         row = pick(of_type(trace, *types), chance)
         set_attribute(trace.nodes.attributes, name, kind, np.array([row]), [choose(chance)])
@@ -175,11 +178,13 @@ def _with(name: str, kind: Kind, choose: Callable[[Random], object], *types: Nod
     return change
 
 
-breaks("ET207")(_with("comm_type", Kind.INT64, lambda c: c.randrange(10, 99), NodeType.COMM_COLL))
-breaks("ET208")(
-    _with("comm_size", Kind.INT64, lambda c: -c.randrange(1, 10**6), NodeType.COMM_COLL)
+breaks("ET207")(
+    with_value("comm_type", Kind.INT64, lambda c: c.randrange(10, 99), NodeType.COMM_COLL)
 )
-breaks("ET212")(_with("is_cpu_op", Kind.BOOL, lambda c: True, NodeType.COMM_COLL))
+breaks("ET208")(
+    with_value("comm_size", Kind.INT64, lambda c: -c.randrange(1, 10**6), NodeType.COMM_COLL)
+)
+breaks("ET212")(with_value("is_cpu_op", Kind.BOOL, lambda c: True, NodeType.COMM_COLL))
 
 
 @breaks("ET402")
@@ -191,9 +196,15 @@ def unknown_group(trace: Trace, chance: Random) -> int:
     return int(trace.nodes.id[row])
 
 
-breaks("ET506")(_with("comm_size", Kind.INT64, lambda c: c.randrange(1, 99), NodeType.COMM_SEND))
-breaks("ET505")(_with("comm_tag", Kind.INT32, lambda c: c.randrange(1, 99), NodeType.COMM_RECV))
-breaks("ET508")(_with("comm_dst", Kind.INT32, lambda c: c.randrange(8, 99), NodeType.COMM_SEND))
+breaks("ET506")(
+    with_value("comm_size", Kind.INT64, lambda c: c.randrange(1, 99), NodeType.COMM_SEND)
+)
+breaks("ET505")(
+    with_value("comm_tag", Kind.INT32, lambda c: c.randrange(1, 99), NodeType.COMM_RECV)
+)
+breaks("ET508")(
+    with_value("comm_dst", Kind.INT32, lambda c: c.randrange(8, 99), NodeType.COMM_SEND)
+)
 
 
 @breaks("ET403")
@@ -253,7 +264,12 @@ def collectives_swapped(trace: Trace, chance: Random) -> None:
 def mutated(
     traces: TraceSet, rank: int, mutation: Mutation, chance: Random
 ) -> tuple[TraceSet, int | None]:
-    """A run of which one rank is broken."""
-    changed = copied(traces[rank])
-    at = mutation.change(changed, chance)
-    return TraceSet({**dict(traces), rank: changed}), at
+    """A run of which one rank is broken, or every one alike."""
+    at: int | None = None
+    seed = chance.random()
+    changed = dict(traces)
+    for other in traces if mutation.every else [rank]:
+        changed[other] = copied(traces[other])
+        found = mutation.change(changed[other], Random(seed))
+        at = found if other == rank or not mutation.every else at
+    return TraceSet(changed), at

@@ -11,6 +11,7 @@ from traces import coll, node, trace
 from typer.testing import CliRunner
 
 from chakra_et.cli.app import command_line
+from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.validators import RULES, validate
 from chakra_et.validators.output import FORMATS, render
@@ -173,5 +174,41 @@ def test_convert_for_astra_sim(data: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "fold-host" in json.loads(report.read_text())["cures"]["changes"]
     assert (tmp_path / "o" / "trace.0.et").exists()
+    chakra("convert", *pair, *wanted, "-o", tmp_path / "p", "--prefix", "mine")
+    assert sorted(p.name for p in (tmp_path / "p").iterdir()) == ["comm_groups.json", "mine.0.et"]
     kept = chakra("convert", *pair, *wanted, "--host-time", "keep", "-o", tmp_path / "k")
     assert "left: ET705" in kept.output
+
+
+def test_a_prefix_names_files_and_nothing_else(data: Path, broken: Path, tmp_path: Path) -> None:
+    made = chakra("convert", data / "simple_add", "-o", tmp_path / "o", "--prefix", "mine")
+    assert made.exit_code == 0
+    assert [p.name for p in (tmp_path / "o").iterdir()] == ["mine.0.et"]
+    one = ("--device", data / "simple_add" / "device.json.gz", "-o", tmp_path / "a.0.et")
+    for refused in (
+        ("convert", data / "simple_add", "-o", tmp_path / "n", "--prefix", "a/b"),
+        ("convert", data / "simple_add", "-o", tmp_path / "n", "--prefix", ""),
+        ("convert", *one, "--prefix", "a"),
+        ("fix", broken, "-o", tmp_path / "n.0.et", "--prefix", "a"),
+    ):
+        error = chakra(*refused).exception
+        assert isinstance(error, ChakraError)
+        assert "--prefix" in str(error)
+    assert not (tmp_path / "n").exists()
+
+
+def test_of_several_files_each_finding_names_its_own(broken: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.0.et"
+    write(trace(node(1, deps=(5,))), other)
+    told = chakra("validate", broken, other).output
+    assert f"{broken} (rank 0, node 1, 'a: b, c%'): waits" in told
+    assert f"{other} (rank 0, node 1, 'node 1'): waits" in chakra("validate", tmp_path).output
+    assert str(broken) not in chakra("validate", broken).output.split("ET102")[1].split("cure")[0]
+
+
+def test_a_cut_json_file_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "device.0.json"
+    path.write_text('{"traceEvents": [{"ph": "X"')
+    told = chakra("validate", path)
+    assert told.exit_code == 1
+    assert f"{path}: no JSON: Input data was truncated" in told.output

@@ -22,9 +22,10 @@ def show(result: Validation, examples: int = 3, console: Console | None = None) 
     console = console or Console(highlight=False, soft_wrap=True)
     for error in result.unreadable:
         console.print(Text(f"unreadable: {error}", style="red"))
+    several = len(result.paths) > 1
     for outcome in sorted(result.outcomes, key=lambda o: (-o.severity, o.rule.id)):
         if outcome.count:
-            _show_outcome(console, outcome, examples)
+            _show_outcome(console, outcome, examples, several)
     console.print(Text(_summary(result), style="bold"))
 
 
@@ -35,20 +36,21 @@ def render(result: Validation, examples: int = 3) -> str:
     return buffer.getvalue()
 
 
-def _show_outcome(console: Console, outcome: Outcome, examples: int) -> None:
+def _show_outcome(console: Console, outcome: Outcome, examples: int, several: bool) -> None:
     rule, style = outcome.rule, _STYLES[outcome.severity]
     head = Text(f"{outcome.severity.label} {rule.id}", style=f"bold {style}")
     console.print(head.append(f" ({outcome.count}) {rule.title}", style="default"))
     for finding in outcome.findings[:examples]:
-        console.print(Text(f"    {_line(finding)}"))
+        console.print(Text(f"    {_line(finding, several)}"))
     if outcome.count > examples:
         console.print(Text(f"    and {outcome.count - examples} more", style="dim"))
     console.print(Text(f"  cure: {rule.cure}", style="dim"))
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: Finding, several: bool) -> str:
+    """A finding; with its file, where that is not plain from the node."""
     place = finding.place
-    if finding.node is None and finding.path:
+    if finding.path and (several or finding.node is None):
         place = f"{finding.path}" + (f" ({place})" if place else "")
     return f"{place}: {finding.evidence}" if place else finding.evidence
 

@@ -2,8 +2,12 @@
 
 from chakra_et.validators.rules import (
     astra_sim,
+    astra_sim_communication,
+    astra_sim_groups,
+    astra_sim_modes,
     attributes,
     capture,
+    communication,
     deadlock,
     file,
     graph,
@@ -17,8 +21,12 @@ from chakra_et.validators.rules import (
 
 __all__ = [
     "astra_sim",
+    "astra_sim_communication",
+    "astra_sim_groups",
+    "astra_sim_modes",
     "attributes",
     "capture",
+    "communication",
     "deadlock",
     "file",
     "graph",

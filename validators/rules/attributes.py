@@ -7,18 +7,19 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.definitions import ATTRIBUTES, Attribute, CollectiveType, Kind, NodeType
+from chakra_et.definitions import ATTRIBUTES, Attribute, Kind, NodeType
 from chakra_et.model import AttributeColumn
 from chakra_et.model.attributes import INTEGER_KINDS
 from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import ABSENT, Rows, TraceView
+from chakra_et.validators.view import Rows, TraceView
 
 Say = Callable[[AttributeColumn, Attribute], str]
 _MOST_BYTES: Final = 1 << 50
 """A petabyte: what no communication and no tensor has."""
 _NEVER_NEGATIVE: Final = frozenset({"bytes", "rank", "FLOP", "ns", "us"})
-_KERNELS: Final = ("nccldevkernel", "ncclkernel", "rcclgenerickernel", "ncclsymkdevkernel")
+_SIGNED: Final = frozenset({"lag_ns"})
+"""Attributes that may be negative, though their unit is one of those."""
 
 
 @trace_rule(
@@ -93,45 +94,6 @@ def no_type(view: TraceView) -> Hits:
 
 
 @trace_rule(
-    "ET205",
-    "A collective does not say which one it is.",
-    why="A reader that fills in 0 makes an all-reduce of it; another stops.",
-    cure="Set comm_type; where no record tells, the host node's name often does.",
-)
-def no_collective_type(view: TraceView) -> Hits:
-    """COMM_COLL nodes without `comm_type`."""
-    return _missing(view, view.collectives, "comm_type")
-
-
-@trace_rule(
-    "ET206",
-    "A collective does not say how many bytes it moves.",
-    why="ASTRA-sim stops, or swallows the error and never finishes.",
-    cure="Set comm_size to the bytes of this rank's input; record with shapes to have it told.",
-)
-def no_collective_size(view: TraceView) -> Hits:
-    """COMM_COLL nodes without `comm_size`; a barrier needs none."""
-    rows = view.collectives
-    barrier = view.integers("comm_type")[rows] == CollectiveType.BARRIER
-    return _missing(view, rows[~barrier], "comm_size")
-
-
-@trace_rule(
-    "ET207",
-    "comm_type is no collective.",
-    why="Readers stop at a number that they do not know.",
-    cure="Use a number of CollectiveCommType, 0 to 9.",
-    kin="ET503",
-)
-def unknown_collective(view: TraceView) -> Hits:
-    """Numbers beyond those of the schema, on collectives."""
-    rows = view.collectives
-    types = view.integers("comm_type")[rows]
-    wrong = (types != ABSENT) & ~np.isin(types, list(CollectiveType))
-    return view.hits(rows[wrong], lambda i: f"comm_type {types[wrong][i]}")
-
-
-@trace_rule(
     "ET208",
     "An attribute has a value that its unit forbids.",
     why="Readers take it for a huge number, or compute nonsense from it.",
@@ -145,7 +107,8 @@ def out_of_range(view: TraceView) -> Hits:
         if column.key.kind not in INTEGER_KINDS:
             continue
         wrong = np.zeros(len(column.rows), np.bool_)
-        if attribute.unit in _NEVER_NEGATIVE and column.values.dtype != np.uint64:
+        unsigned = attribute.unit in _NEVER_NEGATIVE and column.key.name not in _SIGNED
+        if unsigned and column.values.dtype != np.uint64:
             wrong |= column.values < 0
         if attribute.unit == "bytes":
             wrong |= column.values > _MOST_BYTES
@@ -158,61 +121,6 @@ def out_of_range(view: TraceView) -> Hits:
     return view.hits(
         rows, lambda i: f"{names[i]} is {view.nodes.attributes.get(int(rows[i]), str(names[i]))}"
     )
-
-
-@trace_rule(
-    "ET209",
-    "A send does not say to whom, or a receive from whom.",
-    why="ASTRA-sim stops, or swallows the error and never finishes.",
-    cure="Set comm_dst on sends and comm_src on receives, as global ranks.",
-    kin="ET505",
-)
-def no_peer(view: TraceView) -> Hits:
-    """Point-to-point nodes without their peer."""
-    sends, receives = view.of_type(NodeType.COMM_SEND), view.of_type(NodeType.COMM_RECV)
-    no_dst = sends[~view.present("comm_dst")[sends]]
-    no_src = receives[~view.present("comm_src")[receives]]
-    rows = np.concatenate([no_dst, no_src])
-    return view.hits(rows, lambda i: "no comm_dst" if i < len(no_dst) else "no comm_src")
-
-
-@trace_rule(
-    "ET210",
-    "A send or receive has no tag.",
-    why="ASTRA-sim needs one on both sides to match them.",
-    cure="Set comm_tag; `chakra fix` counts the messages between two ranks.",
-)
-def no_tag(view: TraceView) -> Hits:
-    """Point-to-point nodes without `comm_tag`."""
-    return _missing(view, view.of_type(NodeType.COMM_SEND, NodeType.COMM_RECV), "comm_tag")
-
-
-@trace_rule(
-    "ET211",
-    "A send or receive moves no bytes.",
-    why="ASTRA-sim stops at a message of 0 bytes.",
-    cure="Set comm_size to the bytes of the message.",
-)
-def no_message(view: TraceView) -> Hits:
-    """Point-to-point nodes without `comm_size`, or with one of 0."""
-    rows = view.of_type(NodeType.COMM_SEND, NodeType.COMM_RECV)
-    size = view.integers("comm_size")[rows]
-    wrong = (size == ABSENT) | (size == 0)
-    return view.hits(
-        rows[wrong], lambda i: "no comm_size" if size[wrong][i] == ABSENT else "comm_size 0"
-    )
-
-
-@trace_rule(
-    "ET212",
-    "A communication is marked as host work.",
-    why="ASTRA-sim refuses it ('Comm node should not be on CPU'), or swallows that and hangs.",
-    cure="Set is_cpu_op to false: `chakra fix` does.",
-)
-def communication_on_host(view: TraceView) -> Hits:
-    """Communication nodes with `is_cpu_op` true."""
-    rows = view.communication
-    return view.hits(rows[view.on_host[rows]], "is_cpu_op is true")
 
 
 @trace_rule(
@@ -230,43 +138,6 @@ def no_side(view: TraceView) -> Hits:
     return Hits.of(
         [view.at(int(without[0]), f"{len(without)} of {len(rows)} COMP nodes have no is_cpu_op")]
     )
-
-
-@trace_rule(
-    "ET214",
-    "The other rank of a message, as the node tells it, is this one.",
-    why="ASTRA-sim wants a send to come from its own rank and a receive to go to it.",
-    cure="Use global ranks: those within a group are often taken for them.",
-    kin="ET505 ET508",
-)
-def foreign_side(view: TraceView) -> Hits:
-    """Sends with another `comm_src` than their rank, receives with another `comm_dst`."""
-    if view.rank is None:
-        return NOTHING
-    rows, said = [], []
-    for node_type, name in ((NodeType.COMM_SEND, "comm_src"), (NodeType.COMM_RECV, "comm_dst")):
-        own = view.of_type(node_type)
-        value = view.integers(name)[own]
-        wrong = (value != ABSENT) & (value != view.rank)
-        rows.append(own[wrong])
-        said += [f"{name} is {v}, but this is rank {view.rank}" for v in value[wrong].tolist()]
-    return view.hits(np.concatenate(rows), said.__getitem__)
-
-
-@trace_rule(
-    "ET215",
-    "A kernel of a communication library is no communication.",
-    why="The simulator replays its time instead of the network: every topology gives one result.",
-    cure="Convert again with the profile that names the collective.",
-)
-def hidden_communication(view: TraceView) -> Hits:
-    """COMP nodes on a device that are called like NCCL's or RCCL's kernels."""
-    named = np.array(
-        [any(k in name.lower() for k in _KERNELS) for name in view.nodes.names] or [False]
-    )
-    code = view.nodes.name_code
-    rows = np.flatnonzero((view.nodes.type == NodeType.COMP) & named[code] & ~view.on_host)
-    return view.hits(rows, "the name is that of a communication kernel; the type is COMP_NODE")
 
 
 @trace_rule(
@@ -294,7 +165,7 @@ def stale_attribute(view: TraceView) -> Hits:
 )
 def no_tensor_size(view: TraceView) -> Hits:
     """MEM_LOAD and MEM_STORE nodes without `tensor_size`."""
-    return _missing(view, view.of_type(NodeType.MEM_LOAD, NodeType.MEM_STORE), "tensor_size")
+    return view.lacking(view.of_type(NodeType.MEM_LOAD, NodeType.MEM_STORE), "tensor_size")
 
 
 @trace_rule(
@@ -352,8 +223,3 @@ def _in_columns(view: TraceView, found: list[tuple[AttributeColumn, Attribute]],
         return view.at(int(column.rows[0]), say(column, attribute) + where)
 
     return Hits(len(found), finding)
-
-
-def _missing(view: TraceView, rows: Rows, name: str) -> Hits:
-    """Those of `rows` that lack an attribute."""
-    return view.hits(rows[~view.present(name)[rows]], f"no {name}")

@@ -10,11 +10,12 @@ from chakra_et.model import EdgeKind
 from chakra_et.validators.cycles import cycles, held_up
 from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
 from chakra_et.validators.rule import run_rule, trace_rule
-from chakra_et.validators.view import RunView, TraceView
+from chakra_et.validators.view import Mask, RunView, TraceView
 
 _SHOWN: Final = 6
 _V2_WINDOW: Final = 4096 * 256
 _CACHED: Final = 16384
+_READY: Final = 5000
 
 
 @trace_rule(
@@ -74,6 +75,8 @@ def self_edge(view: TraceView) -> Hits:
 def duplicate_edge(view: TraceView) -> Hits:
     """Every edge that repeats an earlier one of the same node and list."""
     call = view.edges.kind == EdgeKind.CALL
+    if not _repeated(view, call):
+        return NOTHING
     order = np.lexsort((view.edges.source, call, view.target))
     target, source, kind = view.target[order], view.edges.source[order], call[order]
     same = (target[1:] == target[:-1]) & (source[1:] == source[:-1]) & (kind[1:] == kind[:-1])
@@ -177,9 +180,13 @@ def beyond_window(view: TraceView) -> Hits:
     cure="Add edges that hold back what cannot run anyway, such as those of streams and threads.",
 )
 def wide(view: TraceView) -> Hits:
-    """Nodes that wait for nothing, more than a simulator likes."""
-    free = len(view.nodes) - len(np.unique(view.target))
-    return view.whole(f"{free} nodes wait for nothing") if free > 5000 else NOTHING
+    """Nodes that wait for nothing, or for one node alone, more than a simulator likes."""
+    free, (width, row) = _free(view), _followers(view)
+    if free > _READY:
+        return view.whole(f"{free} nodes wait for nothing")
+    if width > _READY:
+        return Hits.of([view.at(row, f"{width} nodes wait for this one alone")])
+    return NOTHING
 
 
 @run_rule(
@@ -190,11 +197,11 @@ def wide(view: TraceView) -> Hits:
     kin="ET110",
 )
 def wide_run(run: RunView) -> Hits:
-    """Nodes that wait for nothing, over all ranks."""
-    free = sum(len(v.nodes) - len(np.unique(v.target)) for v in run.views.values())
-    if free < _CACHED:
+    """Nodes that wait for nothing or for one node alone: the most of each rank, all together."""
+    ready = sum(max(_free(view), _followers(view)[0]) for view in run.views.values())
+    if ready < _CACHED:
         return NOTHING
-    return Hits.of([Finding(f"{free} nodes of {len(run.views)} ranks wait for nothing")])
+    return Hits.of([Finding(f"{ready} nodes of {len(run.views)} ranks wait for one or for none")])
 
 
 @trace_rule(
@@ -214,6 +221,29 @@ def both_lists(view: TraceView) -> Hits:
     first = int(np.argmax(both))
     text = f"node {source[first]}; {np.count_nonzero(both)} such waits"
     return Hits.of([view.at(int(target[first]), text)])
+
+
+def _repeated(view: TraceView, call: Mask) -> bool:
+    """Whether edges may be repeated at all, which one sort of whole numbers tells."""
+    rows = len(view.nodes) + 1
+    keys = np.sort((view.target * 2 + call) * rows + view.source + 1)
+    return bool((keys[1:] == keys[:-1]).any())
+
+
+def _free(view: TraceView) -> int:
+    """How many nodes wait for nothing."""
+    return int(np.count_nonzero(np.diff(view.edges.offsets) == 0))
+
+
+def _followers(view: TraceView) -> tuple[int, int]:
+    """The most nodes that wait for one node and nothing else, and that node's row."""
+    edges = np.flatnonzero(np.diff(view.edges.offsets) == 1)
+    source = view.source[view.edges.offsets[edges]]
+    source = source[source >= 0]
+    if len(source) == 0:
+        return 0, 0
+    counted = np.bincount(source)
+    return int(counted.max()), int(counted.argmax())
 
 
 def _kind(view: TraceView, edge: int) -> str:

@@ -75,7 +75,7 @@ def not_a_member(view: TraceView) -> Hits:
     "Not all members of a group are known.",
     why="A simulator cannot tell who takes part.",
     cure="Record with a newer profiler (old ones cut long lists), or write process_groups.",
-    kin="ET403 ET406",
+    kin="ET403 ET406 ET407",
 )
 def cut_members(view: TraceView) -> Hits:
     """Groups in use with fewer ranks than their size, or with none."""

@@ -237,9 +237,10 @@ def _count_finding(s: Sequence, other: Sequence | None, label: str, usual: int) 
     if other is None:
         return s.view.at(int(s.rows[0]), text)
     both = min(len(s.rows), len(other.rows))
-    differ = (s.types[:both] != other.types[:both]) | (
-        s.strict_sizes()[:both] != other.strict_sizes()[:both]
-    )
+    # What one of them does not tell is no difference.
+    types = _filled(np.stack([s.types[:both], other.types[:both]]))
+    sizes = _filled(np.stack([s.strict_sizes()[:both], other.strict_sizes()[:both]]))
+    differ = (types[0] != types[1]) | (sizes[0] != sizes[1])
     at = int(np.argmax(differ)) if differ.any() else both
     mine = _collective(s, at) if at < len(s.rows) else f"nothing more (rank {s.rank})"
     theirs = _collective(other, at) if at < len(other.rows) else f"nothing more (rank {other.rank})"

@@ -97,9 +97,7 @@ def thread_overlap(view: TraceView) -> Hits:
     """Host nodes whose own time starts before that of the one before them on the thread ended."""
     thread = view.integers("thread")
     rows = np.flatnonzero((thread != ABSENT) & view.timed & view.on_host)
-    own = view.integers("own_start_ns")[rows]
-    start = np.where(own == ABSENT, view.nodes.start_ns[rows], own)
-    return _overlaps(view, rows, [thread[rows]], start)
+    return _overlaps(view, rows, [thread[rows]], view.own_start_ns[rows])
 
 
 @trace_rule(
@@ -172,19 +170,20 @@ def _backward(view: TraceView, chosen: Mask) -> Rows:
     source, target = view.source[edges], view.target[edges]
     known = view.timed[source] & view.timed[target]
     edges, source, target = edges[known], source[known], target[known]
-    return edges[view.nodes.start_ns[target] < view.nodes.start_ns[source]]
+    return edges[view.begin_ns[target] < view.nodes.start_ns[source]]
 
 
 def _by_how_much(view: TraceView, edge: int) -> str:
     source, target = int(view.source[edge]), int(view.target[edge])
-    early = view.nodes.start_ns[source] - view.nodes.start_ns[target]
+    early = view.nodes.start_ns[source] - view.begin_ns[target]
     kind = EdgeKind(int(view.edges.kind[edge])).label
     return f"{early} ns before node {view.nodes.id[source]}, for which it waits ({kind})"
 
 
 def _overlaps(view: TraceView, rows: Rows, lanes: list[Rows], start: Rows) -> Hits:
     """Neighbours in a lane of which the later one starts too early."""
-    order = np.lexsort((rows, start, *lanes))
+    # Of nodes that start together, what takes no time comes first.
+    order = np.lexsort((rows, view.nodes.duration_ns[rows], start, *lanes))
     same = np.ones(max(len(rows) - 1, 0), np.bool_)
     for lane in lanes:
         same &= lane[order][1:] == lane[order][:-1]
