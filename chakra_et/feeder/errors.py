@@ -64,6 +64,12 @@ def malformed(offset: int, why: str) -> FeederError:
     return FeederError(Code.MALFORMED, f"this record is no message: {why}", offset=offset)
 
 
+def malformed_attribute(node: int, why: str) -> FeederError:
+    """The bytes of an attribute are no message."""
+    problem = f"node {node} has an attribute that is no message: {why}"
+    return FeederError(Code.MALFORMED, problem, node=node)
+
+
 def truncated(offset: int) -> FeederError:
     """The input ends within a record."""
     return FeederError(
