@@ -31,6 +31,7 @@ class Code(IntEnum):
     UNSUPPORTED = 17
     INVALID_OPTION = 18
     MISMATCH = 19
+    BAD_GROUPS = 20
 
 
 class FeederError(ChakraError):

@@ -16,7 +16,7 @@ from chakra_et.feeder import Code, Feeder, FeederError, Next, State
 from .native import NativeFeeder
 from .traces import N, random_nodes, reference_order, reference_window, trace
 
-ROUNDS = int(os.environ.get("CHAKRA_ET_ROUNDS", "400"))
+ROUNDS = int(os.environ.get("CHAKRA_ET_ROUNDS", "2000"))
 
 
 def drained(feeder: Any) -> list[int]:
