@@ -27,6 +27,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chakra_et.feeder.client import RemoteFeeder
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -181,6 +185,44 @@ def drain_in_python(trace: str) -> None:
     print(f"nodes={count} load={loaded - start:.4f} drain={end - loaded:.4f} sum={total}")
 
 
+def remote_drain(trace: Path, nodes: int) -> None:
+    """Print how fast a client gets the nodes from `chakra feed --grpc`, in each of its two ways."""
+    from time import perf_counter, process_time
+
+    from chakra_et.feeder.client import RemoteFeeder
+    from chakra_et.feeder.remote import GrpcChannel
+
+    command = [sys.executable, "-m", "chakra_et.cli", "feed", str(trace), "--grpc", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        assert server.stderr is not None
+        address = server.stderr.readline().rpartition(" ")[2].strip()
+        for way, drain in (("run", drain_run), ("take", drain_taking)):
+            with RemoteFeeder(GrpcChannel(address)) as feeder:
+                feeder.counts()  # the trace is loaded
+                start, cpu = perf_counter(), process_time()
+                count = drain(feeder)
+                took, cpu = perf_counter() - start, process_time() - cpu
+            assert count == nodes, (way, count)
+            print(f"grpc {way:5}{nodes / took:10,.0f} nodes/s, the client's own time {cpu:.2f} s")
+        server.terminate()
+
+
+def drain_run(feeder: RemoteFeeder) -> int:
+    """The order of a run: nodes stream in batches, and the next one is asked for ahead."""
+    return sum(1 for _ in feeder)
+
+
+def drain_taking(feeder: RemoteFeeder) -> int:
+    """A round trip for each set of ready nodes: take all of them, finish them, and so on."""
+    count = 0
+    while True:
+        _, nodes = feeder.take_many()
+        if not nodes:
+            return count
+        count += len(nodes)
+        feeder.done_many([node.id for node in nodes])
+
+
 def baseline(command: list[str], folder: Path) -> float:
     """Peak memory of a program on an empty trace, in MB."""
     empty = folder / "empty.et"
@@ -252,6 +294,7 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=int, default=0, metavar="SECONDS", help="of processor time for each run"
     )
+    parser.add_argument("--remote", action="store_true", help="over gRPC too")
     parser.add_argument("--no-python", action="store_true")
     parser.add_argument("--folder", type=Path, help="keep the traces here")
     parser.add_argument("--drain", help=argparse.SUPPRESS)
@@ -268,6 +311,8 @@ def main() -> None:
             if not trace.exists():
                 write_trace(trace, shape, args.nodes, args.fat)
             report(trace, args.nodes, table, args, folder)
+            if args.remote:
+                remote_drain(trace, args.nodes)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Graph(Engine):
             self._straight.stop()  # ends a loop over it
         self._straight = None if self._rows is None else Straight(self._table, self._rows)
         self.finished = self._count == 0
-        self._taken = self._done = 0
+        self._ready = self._taken = self._done = 0
         self._run_row = -1  # what a run in order had taken when the bookkeeping began
         self._state = bytearray()  # by row; empty: not settled
         self._needs: list[int] = []  # how many parents of a row are not done
@@ -115,9 +115,11 @@ class Graph(Engine):
         state[ready] = _READY
         keys = ready if self._rank is None else np.sort(np.asarray(self._rank)[ready])
         self._needs, self._state, self._heap = needs.tolist(), bytearray(state), keys.tolist()
+        self._ready = len(keys)
         if self._options.skip_metadata:
             for row in ready.tolist():
                 if self._skipped[row]:
+                    self._ready -= 1
                     self._finish(row)
 
     def _take_over(
@@ -158,7 +160,7 @@ class Graph(Engine):
         state, needs, heap = self._state, self._needs, self._heap
         children, offsets, skipped, rank = self._children, self._offsets, self._skipped, self._rank
         assert children is not None
-        finished = [row]
+        finished, freed = [row], 0
         for row in finished:  # which grows
             state[row] = _DONE
             for child in children[offsets[row] : offsets[row + 1]]:
@@ -169,7 +171,9 @@ class Graph(Engine):
                         finished.append(child)
                     else:
                         state[child] = _READY
+                        freed += 1
                         heappush(heap, child if rank is None else rank[child])
+        self._ready += freed
         self._done += len(finished)
         self.finished = self._done == self._count
 
@@ -183,6 +187,7 @@ class Graph(Engine):
             row = key if by_rank is None else by_rank[key]
             if state[row] == _READY:
                 state[row] = _TAKEN
+                self._ready -= 1
                 self._taken += 1
                 return row
         return -1
@@ -213,6 +218,7 @@ class Graph(Engine):
         if row < 0 or self._state[row] != _READY:
             raise self._refusal(row, node_id, errors.not_ready)
         self._state[row] = _TAKEN
+        self._ready -= 1
         self._taken += 1
         return self._table.node(row)
 
@@ -232,6 +238,7 @@ class Graph(Engine):
         row = self._taken_row(node_id)
         self._taken -= 1
         self._state[row] = _READY
+        self._ready += 1
         heappush(self._heap, row if self._rank is None else self._rank[row])
 
     def _taken_row(self, node_id: int) -> int:
@@ -313,8 +320,9 @@ class Graph(Engine):
         if self.finished:
             return Counts(0, 0, 0, count, 0, count, True)
         self._settle()
-        held, ready = count - self._done, self._state.count(_READY)
-        return Counts(held - ready - self._taken, ready, self._taken, self._done, held, count, True)
+        held = count - self._done
+        waiting = held - self._ready - self._taken
+        return Counts(waiting, self._ready, self._taken, self._done, held, count, True)
 
 
 def _is_in_order(table: Table, rank: npt.NDArray[np.int64] | None) -> bool:
