@@ -2,6 +2,7 @@
 
     python tools/bench_feeder.py                        # ours: C++ (built with c++ -O3) and Python
     python tools/bench_feeder.py --peer v3=./v3drain --peer mlc=./mlcdrain
+    python tools/bench_feeder.py --drain TRACE          # Python alone, without its start
 
 A peer is any program that takes a trace file, loads it, takes and finishes every node, reading its
 type, duration and is_cpu_op, and prints `nodes=N load=SECONDS drain=SECONDS` on one line. Peers
@@ -170,19 +171,20 @@ def programs(folder: Path, peers: list[str], skip_python: bool) -> dict[str, lis
 
 
 def drain_in_python(trace: str) -> None:
-    from time import perf_counter
+    from time import perf_counter, process_time
 
     from chakra_et.feeder import Feeder
 
-    start = perf_counter()
+    cpu, start = process_time(), perf_counter()
     feeder = Feeder(trace)
     loaded = perf_counter()
     count = total = 0
     for node in feeder:
         total += node.type + node.duration_ns // 1000 + bool(node.is_cpu_op)
         count += 1
-    end = perf_counter()
-    print(f"nodes={count} load={loaded - start:.4f} drain={end - loaded:.4f} sum={total}")
+    end, cpu = perf_counter(), process_time() - cpu
+    times = f"load={loaded - start:.4f} drain={end - loaded:.4f} cpu={cpu:.4f}"
+    print(f"nodes={count} {times} nodes/cpu_s={count / cpu:.0f} sum={total}")
 
 
 def remote_drain(trace: Path, nodes: int) -> None:
@@ -297,7 +299,7 @@ def main() -> None:
     parser.add_argument("--remote", action="store_true", help="over gRPC too")
     parser.add_argument("--no-python", action="store_true")
     parser.add_argument("--folder", type=Path, help="keep the traces here")
-    parser.add_argument("--drain", help=argparse.SUPPRESS)
+    parser.add_argument("--drain", metavar="TRACE", help="only load and drain this, in Python")
     args = parser.parse_args()
     if args.drain:
         drain_in_python(args.drain)

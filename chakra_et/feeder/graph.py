@@ -47,7 +47,7 @@ class Graph(Engine):
         if options.skip_metadata:
             skipped = table.type == NodeType.METADATA
         self._skipped = skipped.tobytes()
-        self._rows = rows[~skipped[rows]] if _is_in_order(table, rank) else None
+        self._rows = rows[~skipped[rows]] if table.is_in_order(rank) else None
         self._children: memoryview | None = None  # rows, by parent; None: not indexed yet
         self._offsets: memoryview = memoryview(b"")
         self._straight: Straight | None = None
@@ -144,16 +144,8 @@ class Graph(Engine):
         self._straight = None
 
     def _index(self) -> None:
-        """Who waits for whom, by the node waited for."""
-        if self._children is not None:
-            return
-        table, count = self._table, self._count
-        keys = table.parent.astype(np.uint64) << np.uint64(32) | table.child
-        keys.sort()
-        self._children = keys.astype(np.uint32).data
-        offsets = np.zeros(count + 1, np.uint32)
-        np.cumsum(np.bincount(table.parent, minlength=count), out=offsets[1:])
-        self._offsets = offsets.data
+        if self._children is None:
+            self._children, self._offsets = self._table.children()
 
     def _finish(self, row: int) -> None:
         """A node is done; what waited for nothing else is ready, or skipped and done as well."""
@@ -323,13 +315,3 @@ class Graph(Engine):
         held = count - self._done
         waiting = held - self._ready - self._taken
         return Counts(waiting, self._ready, self._taken, self._done, held, count, True)
-
-
-def _is_in_order(table: Table, rank: npt.NDArray[np.int64] | None) -> bool:
-    """Whether every node comes after all that it waits for."""
-    parent, child = table.parent, table.child
-    if len(table.stuck):
-        return False
-    if rank is None:
-        return bool((parent < child).all())
-    return bool((rank[parent] < rank[child]).all())

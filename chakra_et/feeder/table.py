@@ -54,6 +54,23 @@ class Table:
         place = int(np.searchsorted(self.id, np.uint64(node_id)))
         return place if place < len(self.id) and self.id[place] == node_id else -1
 
+    def children(self) -> tuple[memoryview, memoryview]:
+        """Who waits for whom: rows by the row waited for, and where those of each row begin."""
+        keys = self.parent.astype(np.uint64) << np.uint64(32) | self.child
+        keys.sort()
+        offsets = np.zeros(len(self) + 1, np.uint32)
+        np.cumsum(np.bincount(self.parent, minlength=len(self)), out=offsets[1:])
+        return keys.astype(np.uint32).data, offsets.data
+
+    def is_in_order(self, rank: npt.NDArray[np.int64] | None) -> bool:
+        """Whether every node comes after all that it waits for, by rows or by their ranks."""
+        parent, child = self.parent, self.child
+        if len(self.stuck):
+            return False
+        if rank is None:
+            return bool((parent < child).all())
+        return bool((rank[parent] < rank[child]).all())
+
     def __len__(self) -> int:
         return len(self.id)
 
