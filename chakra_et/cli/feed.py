@@ -59,10 +59,16 @@ def feed_command(
     gate: Annotated[
         list[str] | None, typer.Option(help="A kind of edge that gates; all by default.")
     ] = None,
+    ignore_inferred: Annotated[
+        bool, typer.Option("--ignore-inferred", help="Edges that were guessed do not gate.")
+    ] = False,
     skip_metadata: Annotated[
         bool, typer.Option("--skip-metadata", help="Finish metadata nodes by themselves.")
     ] = False,
     window: Annotated[int, typer.Option(help="Nodes held at once; 0: all.")] = 0,
+    strict_window: Annotated[
+        bool, typer.Option("--strict-window", help="Fail rather than hold more than the window.")
+    ] = False,
     sessions: Annotated[int, typer.Option(help="gRPC: sessions at once.")] = 64,
     idle: Annotated[float, typer.Option(help="gRPC: seconds a client may say nothing.")] = 300.0,
     lifetime: Annotated[float, typer.Option(help="gRPC: seconds a session may last.")] = 86400.0,
@@ -74,8 +80,10 @@ def feed_command(
         order=order.value,
         missing_parent=missing_parent.value,
         self_edge=self_edge.value,
+        inferred=not ignore_inferred,
         skip_metadata=skip_metadata,
         window=window,
+        strict_window=strict_window,
     )
     if gate:
         options = replace(options, gate=edge_kinds(gate))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from chakra_et.feeder.engine import Counts
 from chakra_et.feeder.errors import Code, FeederError
 from chakra_et.feeder.messages import Reply, Request
-from chakra_et.feeder.node import FeederNode
+from chakra_et.feeder.node import MessageNode
 from chakra_et.feeder.options import Next, Options
 from chakra_et.feeder.session import RESET, REWIND, encode_options
 from chakra_et.feeder.stdio import read_frame, write_frame
@@ -28,7 +28,7 @@ class Channel(Protocol):
         """End the session."""
 
 
-class RemoteNode(FeederNode):
+class RemoteNode(MessageNode):
     """A node that came over a channel; its id is known without reading its bytes."""
 
     __slots__ = ("_id",)

@@ -31,6 +31,7 @@ class Code(IntEnum):
     UNSUPPORTED = 17
     INVALID_OPTION = 18
     MISMATCH = 19
+    BAD_GROUPS = 20
 
 
 class FeederError(ChakraError):
@@ -62,6 +63,12 @@ class FeederError(ChakraError):
 def malformed(offset: int, why: str) -> FeederError:
     """The bytes of a record are no message."""
     return FeederError(Code.MALFORMED, f"this record is no message: {why}", offset=offset)
+
+
+def malformed_attribute(node: int, why: str) -> FeederError:
+    """The bytes of an attribute are no message."""
+    problem = f"node {node} has an attribute that is no message: {why}"
+    return FeederError(Code.MALFORMED, problem, node=node)
 
 
 def truncated(offset: int) -> FeederError:

@@ -8,6 +8,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -113,10 +114,12 @@ class Feeder:
 
         Raises FeederError, with the report of `blocked()`, if nodes are left in the end.
         """
+        return chain.from_iterable(self._rounds())  # nothing is done here per node
+
+    def _rounds(self) -> Iterator[Iterator[Any]]:
         while True:
-            yield from self._engine.run()  # the engine's own loop: nothing is done here per node
-            stop = self._engine.stop
-            if stop is not Next.FINISHED:
+            yield self._engine.run()
+            if self._engine.stop is not Next.FINISHED:
                 raise self._stuck()
             if not self._next_round():
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -13,11 +12,11 @@ from typing import Any, Final
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.feeder.errors import Code, FeederError
 from chakra_et.feeder.feeder import Feeder, Source
+from chakra_et.feeder.groups import groups_beside
 from chakra_et.feeder.options import Next, Options, State
 from chakra_et.model.groups import decode_groups
 
 _RANK: Final = re.compile(r"^(?P<prefix>.+)\.(?P<rank>\d+)\.et(\.gz|\.zst)?$")
-_GROUP_FILES: Final = ("comm_groups.json", "comm_group.json")
 _EVERYBODY: Final = ("", "0")
 
 
@@ -49,10 +48,10 @@ class FeederSet:
     ) -> None:
         self._groups: dict[str, list[int]] = {}
         if isinstance(source, Mapping):
-            sources: Mapping[int, Source] = source
+            sources: Mapping[int, Any] = source
         else:
-            sources = find_ranks(source)
-            self._read_groups(next(iter(sources.values())))
+            sources = found = find_ranks(source)
+            self._groups.update(groups_beside(next(iter(found.values()))))
         self.feeders = {
             rank: Feeder(sources[rank], options=options, **choices) for rank in sorted(sources)
         }
@@ -85,19 +84,6 @@ class FeederSet:
             yield rank, node
             if self.feeders[rank].state(node.id) is State.TAKEN:
                 self.feeders[rank].done(node.id)
-
-    def _read_groups(self, first: Source) -> None:
-        if not isinstance(first, (str, os.PathLike)):
-            return
-        for name in _GROUP_FILES:
-            path = Path(first).parent / name
-            if path.is_file():
-                told = json.loads(path.read_text("utf-8"))
-                if isinstance(told, dict):
-                    for group, ranks in told.items():
-                        if isinstance(ranks, list):
-                            self._groups[str(group)] = sorted(int(rank) for rank in ranks)
-                return
 
     def _learn_groups(self, feeder: Feeder) -> None:
         text = feeder.metadata.get("process_groups")

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.et import told_columns
-from chakra_et.definitions import NodeAttributes, NodeType
+from chakra_et.definitions import NodeAttributes
 from chakra_et.feeder import errors
-from chakra_et.feeder.node import TYPES, FeederNode, Record
+from chakra_et.feeder.node import TYPES, FeederNode, MessageNode, ScannedNode
 from chakra_et.feeder.options import Fault, Options
-from chakra_et.feeder.scan import (
-    CPU_ELSEWHERE,
-    CPU_KNOWN,
-    CPU_TRUE,
-    EDGE_KINDS,
-    EXACT_DURATION,
-    EXACT_START,
-    Columns,
-)
+from chakra_et.feeder.scan import Columns
+from chakra_et.feeder.told import EDGE_KINDS, NOWHERE, ODD
 from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace
 
-NOWHERE: Final = np.iinfo(np.int64).max
-"""The start of a node without one, when starts order the nodes: last."""
+_CPU: Final = (None, False, None, True)
+"""is_cpu_op, by the flags CPU_KNOWN and CPU_TRUE."""
 
 
 class Table:
@@ -45,9 +36,9 @@ class Table:
         """The view of a node."""
         raise NotImplementedError
 
-    def maker(self) -> Callable[[int], Any]:
-        """The fastest way to many views."""
-        return self.node
+    def nodes(self, rows: npt.NDArray[np.int64]) -> list[Any]:
+        """The views of many nodes."""
+        return [self.node(row) for row in rows.tolist()]
 
     def starts(self) -> npt.NDArray[np.int64]:
         """The start of each node in ns, or NOWHERE."""
@@ -62,6 +53,23 @@ class Table:
             return -1
         place = int(np.searchsorted(self.id, np.uint64(node_id)))
         return place if place < len(self.id) and self.id[place] == node_id else -1
+
+    def children(self) -> tuple[memoryview, memoryview]:
+        """Who waits for whom: rows by the row waited for, and where those of each row begin."""
+        keys = self.parent.astype(np.uint64) << np.uint64(32) | self.child
+        keys.sort()
+        offsets = np.zeros(len(self) + 1, np.uint32)
+        np.cumsum(np.bincount(self.parent, minlength=len(self)), out=offsets[1:])
+        return keys.astype(np.uint32).data, offsets.data
+
+    def is_in_order(self, rank: npt.NDArray[np.int64] | None) -> bool:
+        """Whether every node comes after all that it waits for, by rows or by their ranks."""
+        parent, child = self.parent, self.child
+        if len(self.stuck):
+            return False
+        if rank is None:
+            return bool((parent < child).all())
+        return bool((rank[parent] < rank[child]).all())
 
     def __len__(self) -> int:
         return len(self.id)
@@ -135,7 +143,7 @@ class FileTable(Table):
         self.metadata = columns.metadata
         count = len(columns.id)
         child = columns.edge_target
-        names = ("id", "type", "start_micros", "duration_micros", "flags", "begin", "end")
+        names = ("id", "type", "start_ns", "duration_ns", "flags", "begin", "end")
         arrays = {name: getattr(columns, name) for name in names}
         order = np.zeros(0, np.int64)
         if count and not (arrays["id"][1:] > arrays["id"][:-1]).all():
@@ -147,13 +155,11 @@ class FileTable(Table):
             child = place[child]
         self.id, self.type = arrays["id"], arrays["type"]
         self._index()
-        self._start_micros = arrays["start_micros"]
-        self._begin, self._end = arrays["begin"].data, arrays["end"].data
-        self.ids = self.id.data
-        self.durations = arrays["duration_micros"].data
-        self.micros = self._start_micros.data
-        self._flags = arrays["flags"]
-        self.flags = self._flags.data
+        self._start_ns, self._duration_ns = arrays["start_ns"], arrays["duration_ns"]
+        self._begin, self._end, self._flags = arrays["begin"], arrays["end"], arrays["flags"]
+        # Views of the columns, which give single numbers faster.
+        self._cells = [array.data for array in (self.id, self.type, self._duration_ns, self._flags)]
+        self._places = self._begin.data, self._end.data
         source = columns.edge_source
         if not options.every_edge_gates:
             kept = self._gating(child, columns, options)
@@ -178,98 +184,49 @@ class FileTable(Table):
             kept[place] = options.gates(kind, inferred)
         return kept
 
-    @cached_property
-    def types(self) -> list[NodeType | int]:
-        """The type of each node; a plain int where the schema does not name it."""
-        kinds, codes = np.unique(self.type, return_inverse=True)
-        names = np.array([*(TYPES.get(kind, kind) for kind in kinds.tolist()), None], object)
-        found: list[NodeType | int] = names[codes].tolist()
-        return found
-
     def message(self, row: int) -> bytes:
         """The bytes of a node."""
-        return self._data[self._begin[row] : self._end[row]]
+        begin, end = self._places
+        return self._data[begin[row] : end[row]]
 
-    def node(self, row: int) -> ScannedNode:
+    def start_ns(self, row: int) -> int | None:
+        """The start of a node, as columns tell it."""
+        start = int(self._start_ns[row])
+        return None if start == NOWHERE else start
+
+    def node(self, row: int) -> FeederNode:
         """The view of a node."""
-        return ScannedNode(self, row)
+        ids, types, durations, flags = self._cells
+        told = flags[row]
+        if told & ODD:
+            return MessageNode(self.message(row))
+        return ScannedNode(self, row, ids[row], TYPES[types[row]], durations[row], _CPU[told & 3])
 
-    def maker(self) -> Callable[[int], ScannedNode]:
-        """The fastest way to many views."""
-        return partial(ScannedNode, self)
+    def nodes(self, rows: npt.NDArray[np.int64]) -> list[Any]:
+        """The views of many nodes; no Python runs for each of them."""
+        flags = self._flags[rows]
+        nodes: list[Any] = list(
+            map(
+                ScannedNode,
+                repeat(self),
+                rows.tolist(),
+                self.id[rows].tolist(),
+                map(TYPES.__getitem__, self.type[rows].tolist()),
+                self._duration_ns[rows].tolist(),
+                map(_CPU.__getitem__, (flags & 3).tolist()),
+            )
+        )
+        for place in np.flatnonzero(flags & ODD).tolist():
+            nodes[place] = MessageNode(nodes[place].message)
+        return nodes
 
     def starts(self) -> npt.NDArray[np.int64]:
         """The start of each node in ns, or NOWHERE."""
-        starts: npt.NDArray[np.int64] = self._start_micros.astype(np.int64) * 1000
-        starts[self._start_micros == 0] = NOWHERE
-        for row in np.flatnonzero(self._flags & EXACT_START).tolist():
-            exact = self.node(row).start_ns
-            starts[row] = NOWHERE if exact is None else exact
+        starts: npt.NDArray[np.int64] = self._start_ns.copy()
+        for row in np.flatnonzero(self._flags & ODD).tolist():
+            start = self.node(row).start_ns
+            starts[row] = NOWHERE if start is None else min(start, NOWHERE)
         return starts
-
-
-class ScannedNode(FeederNode):
-    """A node of a trace that was read whole: common fields come from columns."""
-
-    __slots__ = ("_row", "_table")
-
-    def __init__(self, table: FileTable, row: int) -> None:
-        self._table = table
-        self._row = row
-
-    def _read(self) -> Record:
-        try:  # a slot that stays empty until it is needed: most nodes are never read so closely
-            record = self._record
-        except AttributeError:
-            self._record = record = Record(self.message)
-        assert record is not None
-        return record
-
-    @property
-    def message(self) -> bytes:
-        """The node as the file has it."""
-        return self._table.message(self._row)
-
-    @property
-    def id(self) -> int:
-        """The node's id, unique within its trace."""
-        node_id: int = self._table.ids[self._row]
-        return node_id
-
-    @property
-    def type(self) -> NodeType | int:
-        """What the node does; a plain int for a type that the schema does not name."""
-        return self._table.types[self._row]
-
-    @property
-    def duration_ns(self) -> int:
-        """How long the node occupies its thread, stream or network, in ns."""
-        table, row = self._table, self._row
-        if table.flags[row] & EXACT_DURATION:
-            exact = self._near(told_columns.EXACT_DURATION.name, table.durations[row])
-            if exact is not None:
-                return exact
-        micros: int = table.durations[row]
-        return micros * 1000
-
-    @property
-    def start_ns(self) -> int | None:
-        """When the node started, in ns of the trace's clock; None if the trace does not say."""
-        table, row = self._table, self._row
-        if table.flags[row] & EXACT_START:
-            exact = self._near(told_columns.EXACT_START.name, table.micros[row])
-            if exact is not None:
-                return exact
-        micros: int = table.micros[row]
-        return micros * 1000 or None
-
-    @property
-    def is_cpu_op(self) -> bool | None:
-        """True when the node occupies a host processor."""
-        flags = self._table.flags[self._row]
-        if flags & CPU_ELSEWHERE:
-            return self._boolean("is_cpu_op")
-        return bool(flags & CPU_TRUE) if flags & CPU_KNOWN else None
 
 
 class TraceTable(Table):

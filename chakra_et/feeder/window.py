@@ -15,10 +15,10 @@ from chakra_et.definitions import NodeType
 from chakra_et.feeder import errors
 from chakra_et.feeder.engine import Counts, Engine
 from chakra_et.feeder.errors import FeederError
-from chakra_et.feeder.node import FeederNode
+from chakra_et.feeder.node import MessageNode
 from chakra_et.feeder.options import Next, Options, State, gating
 from chakra_et.feeder.reader import Reader
-from chakra_et.feeder.table import NOWHERE
+from chakra_et.feeder.told import NOWHERE
 
 Reopen = Callable[[], Iterator[bytes]]
 
@@ -28,7 +28,7 @@ class _Held:
 
     __slots__ = ("children", "key", "need", "node", "state")
 
-    def __init__(self, node: FeederNode, key: tuple[int, int]) -> None:
+    def __init__(self, node: MessageNode, key: tuple[int, int]) -> None:
         self.node = node
         self.key = key
         self.need = 0
@@ -83,7 +83,7 @@ class Window(Engine):
         self.finished = self._ended and not self._held
 
     def _admit(self, record: bytes) -> None:
-        node = FeederNode(record)
+        node = MessageNode(record)
         try:
             node_id, edges = node.id, node.edges
         except WireError as error:

@@ -32,6 +32,7 @@ def main() -> None:
     seeds = [trace(random_nodes(rng, n, 2, cyclic=n % 2 == 0)) for n in range(1, 24)]
     seeds.append(trace([N(0), N(1, [0]), N(2, [0, 1], attrs=every_kind())]))
     seeds.append(trace([N(3, [3]), N(4, [77], type=1), N(5, [4], type=7)], metadata=None))
+    seeds += [b'{"1": [0, 2], "\\u00e4": []}', b'[{"pg_name": "1", "ranks": [0, 2], "x": null}]']
     for number, seed in enumerate(seeds):
         choice = bytes([number * 37 % 256])
         (folder / f"seed-{number:02}").write_bytes(choice + seed)

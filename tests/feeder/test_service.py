@@ -26,6 +26,7 @@ from chakra_et.model import EdgeKind
 from .traces import N, random_nodes, reference_order, trace
 
 CHAKRA = [sys.executable, "-m", "chakra_et.cli"]
+GRAPHS = int(os.environ.get("CHAKRA_ET_ROUNDS", "2000")) // 4
 DIAMOND = [N(0), N(1, [0]), N(2, [0]), N(3, [1, 2], name="last")]
 
 
@@ -57,15 +58,6 @@ def drained(feeder: RemoteFeeder, batch: int) -> list[int]:
             return order
         order += [node.id for node in nodes]
         feeder.done_many(node.id for node in nodes)
-
-
-def test_same_order_as_the_reference() -> None:
-    rng = random.Random("service")
-    for _ in range(150):
-        nodes = random_nodes(rng, rng.randrange(14), 2)
-        data, wanted = trace(nodes), reference_order(nodes)
-        assert [node.id for node in RemoteFeeder(LocalChannel(data), batch=3)] == wanted
-        assert drained(RemoteFeeder(LocalChannel(data)), 1) == wanted
 
 
 def test_run_and_calls_mix() -> None:
@@ -239,6 +231,23 @@ def test_grpc_order_and_ranks(remote: Any, server: Any) -> None:
         assert one.next()[1].id == 0  # type: ignore[union-attr]
         assert other.next()[1].id == 0  # type: ignore[union-attr]
     assert settles(lambda: server.sessions == 0)
+
+
+def test_grpc_order_on_random_graphs(remote: Any) -> None:
+    """One server, one channel, a graph for each rank; in batches of a run and call by call."""
+    rng = random.Random("service")
+    graphs = [random_nodes(rng, rng.randrange(14), rng.choice([1, 2, 30])) for _ in range(GRAPHS)]
+    served = remote.Server({rank: trace(nodes) for rank, nodes in enumerate(graphs)})
+    served.start()
+    channel = remote.GrpcChannel(served.address)
+    for rank, nodes in enumerate(graphs):
+        wanted = reference_order(nodes)
+        feeder = RemoteFeeder(channel, rank, batch=rng.choice([1, 3, 100]))
+        assert [node.id for node in feeder] == wanted
+        feeder.reset()
+        assert drained(feeder, 1) == wanted
+    channel.close()
+    served.stop(0)
 
 
 def test_grpc_health(remote: Any, server: Any) -> None:

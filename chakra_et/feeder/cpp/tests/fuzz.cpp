@@ -79,6 +79,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Result<Feeder> one = Feeder::from_bytes(data, size, options);
     if (one) set.add(rank, std::move(one.value()));
   }
+  set.read_groups("/nowhere").message();
+  auto text = reinterpret_cast<const char*>(data);
+  for (auto& group : parse_told_groups(std::string_view(text, size))) sum += group.second.size();
+  if (Result<Groups> groups = parse_groups(wire::Span{data, data + size})) {
+    for (auto& group : *groups) set.set_group(group.first, group.second);
+  } else {
+    sum += groups.error().message().size();
+  }
   Collective collective;
   bool found = false;
   sum += set.next_collective_ready(collective, found).message().size();

@@ -29,6 +29,7 @@ enum class Code : uint8_t {
   unsupported = 17,    // compressed input without the library for it
   invalid_option = 18,
   mismatch = 19,       // ranks disagree about a collective
+  bad_groups = 20,     // process groups that cannot be understood
 };
 
 inline const char* code_name(Code code) {
@@ -36,7 +37,8 @@ inline const char* code_name(Code code) {
       "ok",           "io",           "truncated",     "malformed",   "too_large",
       "old_schema",   "duplicate_id", "missing_parent", "self_edge",  "unknown_node",
       "not_ready",    "not_taken",    "blocked",       "in_flight",   "not_seekable",
-      "window_full",  "out_of_memory", "unsupported",  "invalid_option", "mismatch"};
+      "window_full",  "out_of_memory", "unsupported",  "invalid_option", "mismatch",
+      "bad_groups"};
   auto index = static_cast<size_t>(code);
   return index < sizeof(names) / sizeof(names[0]) ? names[index] : "?";
 }
@@ -79,6 +81,7 @@ struct Error {
       case Code::unsupported: return std::string("not built in: ") + detail;
       case Code::invalid_option: return std::string("invalid option: ") + detail;
       case Code::mismatch: return "collective of node " + n + ": " + detail;
+      case Code::bad_groups: return "process groups, byte " + at + ": " + detail;
     }
     return code_name(code);
   }

@@ -45,7 +45,8 @@ typedef enum {
   CHAKRA_ET_OUT_OF_MEMORY = 16,
   CHAKRA_ET_UNSUPPORTED = 17,
   CHAKRA_ET_INVALID_OPTION = 18,
-  CHAKRA_ET_MISMATCH = 19
+  CHAKRA_ET_MISMATCH = 19,
+  CHAKRA_ET_BAD_GROUPS = 20
 } chakra_et_code;
 
 typedef struct {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "feeder.hpp"
+#include "groups.hpp"
 
 namespace chakra_et {
 
@@ -23,16 +24,15 @@ struct Collective {
 
 class FeederSet {
  public:
-  // PREFIX.0.et, PREFIX.1.et and so on, until a number has no file.
+  // PREFIX.0.et, PREFIX.1.et and so on, until a number has no file; and the process groups of
+  // comm_groups.json (or comm_group.json) beside them, if there is one.
   static Result<FeederSet> open(const std::string& prefix, const Options& options = Options()) {
     FeederSet set;
     for (uint64_t rank = 0;; ++rank) {
       std::string path = prefix + "." + std::to_string(rank) + ".et";
-      if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-        std::fclose(file);
-      } else if (rank == 0) {
-        return make_error(Code::io, 0, 0, 0, "no file PREFIX.0.et");
-      } else {
+      if (!exists(path)) {
+        if (rank == 0) return make_error(Code::io, 0, 0, 0, "no file PREFIX.0.et");
+        if (Error error = set.read_groups_beside(prefix)) return error;
         return set;
       }
       Result<Feeder> feeder = Feeder::open(path, options);
@@ -43,11 +43,34 @@ class FeederSet {
 
   void add(uint64_t rank, Feeder&& feeder) { feeders_.insert_or_assign(rank, std::move(feeder)); }
 
-  // Who belongs to a process group. Unknown groups have the members whose traces name them; the
-  // group without a name, and "0", have everybody.
+  // Who belongs to a process group. Groups that nobody has set are those of the traces' metadata,
+  // or else have the members whose traces name them; the group without a name, and "0", have
+  // everybody.
   void set_group(const std::string& name, std::vector<uint64_t> ranks) {
     std::sort(ranks.begin(), ranks.end());
     groups_[name] = std::move(ranks);
+  }
+
+  // Sets the groups of a file: {"1": [0, 2], "2": [1, 3]}. After an error nothing has changed.
+  Error read_groups(const std::string& path) {
+    Result<Groups> groups = chakra_et::read_groups(path);
+    if (!groups) return groups.error();
+    for (auto& group : *groups) groups_[group.first] = std::move(group.second);
+    return Error{};
+  }
+
+  // The ranks of a group, ascending; none if nothing tells of it.
+  const std::vector<uint64_t>& members(const std::string& group) {
+    learn_groups();
+    auto known = groups_.find(group);
+    if (known != groups_.end()) return known->second;
+    if (group.empty() || group == "0") {
+      std::vector<uint64_t>& all = groups_[group];
+      for (const auto& entry : feeders_) all.push_back(entry.first);
+      return all;
+    }
+    if (!scanned_) scan_groups();
+    return groups_[group];
   }
 
   size_t size() const { return feeders_.size(); }
@@ -91,16 +114,16 @@ class FeederSet {
   Error next_collective_ready(Collective& out, bool& found) {
     found = false;
     for (auto& entry : arrivals(false)) {
-      const std::vector<uint64_t>& members = members_of(entry.first);
-      if (entry.second.size() < members.size() || members.empty()) continue;
+      const std::vector<uint64_t>& ranks = members(entry.first);
+      if (entry.second.size() < ranks.size() || ranks.empty()) continue;
       Collective candidate;
       candidate.group = entry.first;
-      for (uint64_t rank : members) {
+      for (uint64_t rank : ranks) {
         auto there = entry.second.find(rank);
         if (there == entry.second.end()) break;
         candidate.members.push_back(Member{rank, there->second});
       }
-      if (candidate.members.size() != members.size()) continue;
+      if (candidate.members.size() != ranks.size()) continue;
       if (Error error = agree(candidate)) return error;
       out = std::move(candidate);
       found = true;
@@ -119,7 +142,7 @@ class FeederSet {
     }
     for (auto& entry : arrivals(true)) {
       std::string absent;
-      for (uint64_t rank : members_of(entry.first)) {
+      for (uint64_t rank : members(entry.first)) {
         if (entry.second.count(rank) == 0) absent += ' ' + std::to_string(rank);
       }
       if (absent.empty()) continue;
@@ -154,21 +177,34 @@ class FeederSet {
     return out;
   }
 
-  const std::vector<uint64_t>& members_of(const std::string& group) {
-    auto known = groups_.find(group);
-    if (known != groups_.end()) return known->second;
-    if (group.empty() || group == "0") {
-      std::vector<uint64_t>& all = groups_[group];
-      for (const auto& entry : feeders_) all.push_back(entry.first);
-      return all;
+  static bool exists(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    return file != nullptr && std::fclose(file) == 0;
+  }
+
+  Error read_groups_beside(const std::string& prefix) {
+    size_t slash = prefix.rfind('/');
+    std::string folder = slash == std::string::npos ? "" : prefix.substr(0, slash + 1);
+    for (const char* name : {"comm_groups.json", "comm_group.json"}) {
+      if (exists(folder + name)) return read_groups(folder + name);
     }
-    if (!scanned_) scan_groups();
-    return groups_[group];
+    return Error{};
+  }
+
+  // The groups of the traces' metadata, as far as nobody has set them.
+  void learn_groups() {
+    if (learned_) return;
+    learned_ = true;
+    for (const auto& entry : feeders_) {
+      auto text = entry.second.metadata().attr("process_groups").as_string();
+      if (!text) continue;
+      for (auto& group : parse_told_groups(*text)) groups_.emplace(group.first, group.second);
+    }
   }
 
   void scan_groups() {
     scanned_ = true;
-    std::map<std::string, std::vector<uint64_t>> named;
+    Groups named;
     for (const auto& entry : feeders_) {
       entry.second.engine().each_node([&](const NodeView& node) {
         if (node.type() != NodeType::comm_coll) return;
@@ -229,9 +265,9 @@ class FeederSet {
   }
 
   std::map<uint64_t, Feeder> feeders_;
-  std::map<std::string, std::vector<uint64_t>> groups_;
+  Groups groups_;
   uint64_t last_ = UINT64_MAX;
-  bool scanned_ = false;
+  bool learned_ = false, scanned_ = false;
 };
 
 }  // namespace chakra_et

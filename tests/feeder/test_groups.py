@@ -1,0 +1,132 @@
+"""Process groups of a set of ranks: where they come from, in Python and in C++ alike."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chakra_et.converters.et.wire import varint
+from chakra_et.feeder import Code, FeederError, FeederSet
+
+from .places import CPP
+from .traces import N, attribute, bytes_field, trace
+
+FLAGS = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+
+
+@pytest.fixture(scope="session")
+def program(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`groups PREFIX GROUP`."""
+    target = tmp_path_factory.mktemp("groups") / "groups"
+    source = CPP / "tests" / "groups.cpp"
+    subprocess.run(
+        [compiler, *FLAGS, "-I", str(CPP / "include"), str(source), "-o", str(target)], check=True
+    )
+    return target
+
+
+def collective(node_id: int, group: str) -> N:
+    """A collective without parents."""
+    attrs = attribute("comm_type", 9, 0) + attribute("comm_size", 9, 8)
+    return N(node_id, type=7, attrs=attrs + attribute("pg_name", 29, group))
+
+
+def write_ranks(folder: Path, groups: list[list[str]], told: str | None = None) -> Path:
+    """A trace for each rank, with collectives of these groups. The prefix."""
+    metadata = b"\x0a\x051.0.0"
+    if told is not None:
+        text = attribute("process_groups", 29, told)[1:]  # as a field of the metadata
+        metadata += b"\x12" + text
+    for rank, names in enumerate(groups):
+        nodes = [collective(node_id, name) for node_id, name in enumerate(names)]
+        (folder / f"t.{rank}.et").write_bytes(trace(nodes, metadata))
+    return folder / "t"
+
+
+def in_cpp(program: Path, prefix: Path, group: str) -> str:
+    done = subprocess.run([program, prefix, group], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def in_python(prefix: Path, group: str) -> str:
+    ranks = FeederSet(prefix)
+    members = "".join(f"{rank} " for rank in ranks.members(group))
+    found = ranks.next_collective_ready()
+    if found is None:
+        return f"{members}| none"
+    there = "".join(f" {rank}/{node}" for rank, node in found.members.items())
+    return f"{members}| {found.group}:{there}"
+
+
+NAMED = [["a"], ["b"], ["a"]]
+ESCAPED, ODD = "\\ud83d\\ude00\\n\\u00e4\\/", "\U0001f600\nä/"
+TOLD = json.dumps([{"pg_name": "a", "ranks": [0, 1, 2], "x": {"y": [None, -1.5e3, "\u00e4\n"]}}])
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "groups", "wanted"),
+    [
+        ('{"a": [2, 0]}', None, NAMED, "0 2 | a: 0/0 2/0"),
+        ('{"a": [0, 1, 2]}', None, NAMED, "0 1 2 | b: 1/0"),
+        (' { "b" : [ ] , "a" : [ 2 , 0 , 7 ] } \n', None, NAMED, "0 2 7 | none"),
+        ('{"a": [0], "\\u0061": [0, 2]}', None, NAMED, "0 2 | a: 0/0 2/0"),
+        (f'{{"{ESCAPED}": [2, 0]}}', None, [[ODD]] * 3, f"0 2 | {ODD}: 0/0 2/0"),
+        (None, None, NAMED, "0 2 | a: 0/0 2/0"),  # from the nodes
+        (None, TOLD, NAMED, "0 1 2 | b: 1/0"),  # from the metadata
+        ('{"a": [0, 2]}', TOLD, NAMED, "0 2 | a: 0/0 2/0"),  # the file comes first
+        (None, '[{"pg_name": "a", "ranks": [0, 1', NAMED, "0 2 | a: 0/0 2/0"),  # cut: not believed
+        (None, "[" * 100_000, NAMED, "0 2 | a: 0/0 2/0"),
+        (None, '[{"ranks": [0]}]', NAMED, "0 2 | a: 0/0 2/0"),
+        (None, '[{"pg_name": "a", "ranks": []}]', NAMED, "0 2 | a: 0/0 2/0"),
+    ],
+)  # fmt: skip
+def test_where_groups_come_from(
+    program: Path,
+    tmp_path: Path,
+    text: str | None,
+    told: str | None,
+    groups: list[list[str]],
+    wanted: str,
+) -> None:
+    prefix = write_ranks(tmp_path, groups, told)
+    if text is not None:
+        (tmp_path / "comm_groups.json").write_text(text)
+    assert in_python(prefix, groups[0][0]) == wanted
+    assert in_cpp(program, prefix, groups[0][0]) == wanted
+
+
+def test_everybody_is_everybody(program: Path, tmp_path: Path) -> None:
+    prefix = write_ranks(tmp_path, [["0"], [""], ["0"]])
+    (tmp_path / "comm_group.json").write_text('{"1": [0, 1]}')
+    for group, members in (("", "0 1 2"), ("0", "0 1 2"), ("1", "0 1"), ("9", "")):
+        assert in_python(prefix, group).startswith(f"{members} |"[not members :])
+        assert in_cpp(program, prefix, group).startswith(f"{members} |"[not members :])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "7", "{", '{"a"', '{"a":', '{"a": [', '{"a": [0', '{"a": [0,', '{"a": [0, ]}',
+        '{"a": [0]', '{"a": [0],}', '{"a": [0]} x', '{"a": 0}', '{"a": {"0": 1}}', '{"a": [-1]}',
+        '{"a": [1.5]}', '{"a": [1e3]}', '{"a": [01]}', '{"a": ["0"]}', '{"a": [null]}', '{a: [0]}',
+        '{"a\n": [0]}', '{"a\\x": [0]}', '{"a\\u12g4": [0]}', '{"a": [0] "b": [1]}', "[" * 100_000,
+        '{"a": [' * 50_000,
+    ],
+)  # fmt: skip
+def test_broken_groups_are_refused(program: Path, tmp_path: Path, text: str) -> None:
+    prefix = write_ranks(tmp_path, NAMED)
+    path = tmp_path / "comm_groups.json"
+    path.write_text(text)
+    with pytest.raises(FeederError, match=r"comm_groups\.json: process groups") as caught:
+        FeederSet(prefix)
+    assert caught.value.code is Code.BAD_GROUPS
+    assert in_cpp(program, prefix, "a").startswith("bad_groups: process groups, byte ")
+
+
+def test_long_metadata_is_framed() -> None:
+    """What the tests above write is what a file has."""
+    body = bytes_field(1, b"process_groups") + bytes_field(29, b"[]")
+    assert attribute("process_groups", 29, "[]") == b"\x52" + varint(len(body)) + body
