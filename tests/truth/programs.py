@@ -72,7 +72,7 @@ def programs(draw: st.DrawFn, ranks: int = 1, bare: bool = True) -> Program:
             groups += draw(st.lists(_steps(bare), max_size=12))
             if part < count:
                 groups.append([draw(_collectives())])
-        if ranks == 1 and draw(st.booleans()):
+        for _ in range(draw(st.integers(0, 2)) if ranks == 1 else 0):
             body = [step for steps in draw(st.lists(_steps(bare), max_size=8)) for step in steps]
             groups.insert(draw(st.integers(1, len(groups))), [Backward(tuple(body))])
         groups.append([SyncDevice(draw(NS)), Op(draw(NS))])
