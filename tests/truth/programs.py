@@ -45,8 +45,8 @@ def _steps(draw: st.DrawFn, bare: bool = True) -> list[Statement]:
         following = draw(launch)
         return [WaitEvent(following.stream, draw(EVENTS), draw(NS)), following]
     if choice == "copy":
-        # What a copy takes to return is not seen if the next call waits for something else.
-        return [draw(st.builds(Copy, STREAMS, KERNEL_NS, NS, LAG_NS)), Op(draw(NS))]
+        copy = draw(st.builds(Copy, STREAMS, KERNEL_NS, NS, LAG_NS))
+        return [copy, Op(draw(NS))] if draw(st.booleans()) else [copy]
     made: dict[str, st.SearchStrategy[Statement]] = {
         "op": st.builds(Op, NS),
         "launch": launch,
