@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recordings import Profile
 
+from chakra_et.conversion import convert
+from chakra_et.definitions import NodeType
+from chakra_et.graph import redundant_edges
 from chakra_et.graph.slim import chains, implied
+from chakra_et.model import EdgeKind, Edges, Nodes, Trace
+from chakra_et.replay import replay
 
 
 @st.composite
@@ -51,3 +60,51 @@ def test_an_edge_is_implied_if_and_only_if_a_path_of_others_is(graph, random) ->
     left = [pair for i, pair in enumerate(pairs) if within[i] and not found[i]]
     everything = [pair for i, pair in enumerate(pairs) if within[i]]
     assert np.array_equal(reach(count, left), reach(count, everything))
+
+
+REAL = ("dlrm8/device.0", "kineto/cuda_sync_a100", "kineto/cudagraph_a100", "torchrec4/device.3")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_traces_are_slim_and_complete_without_callers(name: str, data: Path) -> None:
+    trace = convert(None, data / f"{name}.json.gz").trace
+    assert not redundant_edges(trace).any()
+    dependencies = trace.edges.select(trace.edges.kind != EdgeKind.CALL)
+    alone = replay(Trace(trace.nodes, dependencies, trace.metadata)).trace
+    both = replay(trace).trace
+    lasting = trace.nodes.duration_ns > 0
+    assert np.array_equal(alone.nodes.start_ns[lasting], both.nodes.start_ns[lasting])
+
+
+def test_edges_of_a_cycle_stay() -> None:
+    """Three nodes in a circle, and an edge behind it that a path would imply."""
+    pairs = [(0, 1), (1, 2), (2, 0), (1, 3), (2, 3)]
+    edges = Edges.collect(
+        4,
+        np.array([target for _, target in pairs], np.int64),
+        np.array([source for source, _ in pairs], np.uint64),
+        np.full(len(pairs), EdgeKind.EVENT, np.uint8),
+        np.ones(len(pairs), np.bool_),
+    )
+    nodes = Nodes(
+        id=np.arange(4, dtype=np.uint64),
+        type=np.full(4, NodeType.COMP, np.int32),
+        name_code=np.zeros(4, np.int32),
+        names=["n"],
+        start_ns=np.zeros(4, np.int64),
+        duration_ns=np.zeros(4, np.int64),
+    )
+    assert not redundant_edges(Trace(nodes, edges)).any()
+
+
+def test_overlaps_on_a_stream_give_no_edge_twice(tmp_path: Path) -> None:
+    """c runs beside b, b beside a, d after all: d waits for a by way of c alone."""
+    profile = Profile().op("op", 0, 1)
+    for number, (name, ts, dur) in enumerate(
+        [("a", 10, 10), ("b", 12, 30), ("c", 22, 28), ("d", 60, 5)]
+    ):
+        profile.kernel(name, ts, dur, number + 1)
+    trace = convert(None, profile.write(tmp_path / "device.json")).trace
+    name = [node.name for node in trace.nodes]
+    rows = zip(trace.source_rows().tolist(), trace.edges.target.tolist(), strict=True)
+    assert {(name[s], name[t]) for s, t in rows} == {("a", "c"), ("b", "d"), ("c", "d")}

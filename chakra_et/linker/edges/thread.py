@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList, Rows
 from chakra_et.linker.hand_over import By, HandOver
 from chakra_et.linker.host_time import HostTime
@@ -43,11 +43,12 @@ def _from_forward(table: Activities, time: HostTime, hand_over: HandOver) -> tup
     across = (place[forward] != NONE) & (table.lane[forward] != table.lane[target])
     target, forward = target[across], forward[across]
     source = order[_last_inside(table, place[forward])]
+    # Where the call before was cut short, as its work began early, this one begins then.
     before = order[np.maximum(place[target] - 1, 0)]
-    same = (place[target] > 0) & (table.lane[before] == table.lane[target])
-    free = np.where(same, table.start_ns[before], UNTIMED)
-    # What its thread did before may have been cut short, so that it begins then.
-    free = np.where(same, free, table.start_ns[target])
+    launching = np.zeros(len(table), np.bool_)
+    launching[table.launch[table.launch != NONE]] = True
+    cut = (place[target] > 0) & (table.lane[before] == table.lane[target]) & launching[before]
+    free = np.where(cut, table.start_ns[before], table.start_ns[target])
     use = time.end_ns[source] <= free
     return source[use], target[use]
 
