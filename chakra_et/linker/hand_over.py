@@ -17,6 +17,7 @@ from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.report import JoinTally
 
 Rows = npt.NDArray[np.int64]
 
@@ -148,3 +149,16 @@ def _take(table: Activities, found: HandOver, source: Rows, target: Rows, by: By
         latest_first = np.argsort(-table.start_ns[target[pairs]], kind="stable")
         rows, pairs = rows[latest_first], pairs[latest_first]
         found.forward[rows], found.by[rows] = source[pairs], by
+
+
+def hand_over_joins(found: HandOver, waits: Rows) -> list[JoinTally]:
+    """Flows that found their operations, and what named the thread that each thread waited for.
+
+    `waits` holds a `By` for each wait of a thread for another one.
+    """
+    flows = "flows from forward to backward to operations"
+    joins = [JoinTally(flows, "time on the thread", found.joined, found.flows)]
+    what = "waits of threads to the thread waited for"
+    for by in reversed(By):
+        joins.append(JoinTally(what, by.label, int(np.count_nonzero(waits == by)), len(waits)))
+    return [join for join in joins if join.of]

@@ -26,14 +26,14 @@ from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_orde
 from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
 from chakra_et.linker.edges.thread import thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
-from chakra_et.linker.hand_over import HandOver, find_hand_over
+from chakra_et.linker.hand_over import HandOver, find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
-from chakra_et.linker.report import Report, attribution_joins, hand_over_joins, make_report
+from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.model import EdgeKind, Trace
 
 Rows = npt.NDArray[np.int64]

@@ -18,7 +18,6 @@ from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
 from chakra_et.linker.communication import Communication
-from chakra_et.linker.hand_over import By, HandOver
 from chakra_et.linker.join import HostJoin
 from chakra_et.linker.launches import Attribution
 from chakra_et.linker.nesting import NONE
@@ -277,19 +276,6 @@ def attribution_joins(found: Attribution) -> list[JoinTally]:
         JoinTally(what, by, found.by_id, found.orphans),
         JoinTally(agreement, "External id", found.agreeing, found.compared),
     ]
-    return [join for join in joins if join.of]
-
-
-def hand_over_joins(found: HandOver, waits: npt.NDArray[np.int64]) -> list[JoinTally]:
-    """Flows that found their operations, and what named the thread that each thread waited for.
-
-    `waits` holds a `By` for each wait of a thread for another one.
-    """
-    flows = "flows from forward to backward to operations"
-    joins = [JoinTally(flows, "time on the thread", found.joined, found.flows)]
-    what = "waits of threads to the thread waited for"
-    for by in reversed(By):
-        joins.append(JoinTally(what, by.label, _count(waits == by), len(waits)))
     return [join for join in joins if join.of]
 
 
