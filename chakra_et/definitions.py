@@ -727,6 +727,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "return_ns": Attribute(
+        name="return_ns",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="ns",
+        meaning=(
+            "Of a call that waits, right after a blocking copy: what the copy's call took to "
+            "return after the copy had ended. The call begins no earlier than that after the "
+            "copy's end. Absent means 0."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "sync_on": Attribute(
         name="sync_on",
         scope="node",
@@ -1410,6 +1425,15 @@ class NodeAttributes:
         means 0. Unit: ns.
         """
         return self._integer("lag_ns")
+
+    @property
+    def return_ns(self) -> int | None:
+        """Of a call that waits, right after a blocking copy: what the copy's call took to return
+        after the copy had ended.
+
+        The call begins no earlier than that after the copy's end. Absent means 0. Unit: ns.
+        """
+        return self._integer("return_ns")
 
     @property
     def sync_on(self) -> str | None:

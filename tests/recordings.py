@@ -98,6 +98,12 @@ class Profile:
         known = {} if rf_id is None else {"Record function id": rf_id}
         return self._add(cat, name, PID, tid, ts, dur, {**known, **args})
 
+    def flow(self, phase: str, number: int, ts: float, *, tid: int = MAIN) -> Profile:
+        """One end of an arrow from a forward ("s") to a backward operation ("f")."""
+        end = {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": number, "ts": ts}
+        self.events.append({**end, "pid": PID, "tid": tid})
+        return self
+
     def call(
         self, name: str, ts: float, dur: float, correlation: int, *, tid: int = MAIN
     ) -> Profile:

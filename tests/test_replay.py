@@ -20,7 +20,7 @@ from truth.programs import programs
 from chakra_et.definitions import CollectiveType, Kind, NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
-from chakra_et.graph import find_cycle, implied_edges, topological_order
+from chakra_et.graph import find_cycle, topological_order
 from chakra_et.model import AttributeTable, EdgeKind, Edges, Node, Nodes, Trace
 from chakra_et.replay import AlphaBeta, replay, select
 
@@ -212,13 +212,6 @@ def test_orders_and_cycles(case: tuple[Any, Any]) -> None:
     assert len(place) == len(durations)
     assert all(place[s] < place[t] for s, t in zip(source.tolist(), target.tolist(), strict=True))
     assert find_cycle(len(durations), source, target) == []
-
-
-def test_edges_that_another_one_implies() -> None:
-    lane = np.array([0, 0, 1, 1])
-    place = np.array([0, 1, 0, 1])
-    source, target = np.array([1, 0, 0]), np.array([2, 3, 2])
-    assert implied_edges(lane, place, source, target).tolist() == [False, True, True]
 
 
 def run_command(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from truth.files import play_and_write, write
 from truth.machine import Key, Run, play
 from truth.program import Op, Program, Statement, SyncDevice, SyncStream
 from truth.programs import programs
+from truth.rules import Edges, expected, slimmed
 
 from chakra_et.conversion import convert
+from chakra_et.linker import linking
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import move_after, replay
 
@@ -63,6 +66,28 @@ def edges(trace: Trace, run: Run) -> dict[str, set[tuple[Any, Any]]]:
     for source, target, kind in rows:
         found.setdefault(EdgeKind(kind).label, set()).add((named[source], named[target]))
     return found
+
+
+def with_marks(trace: Trace, run: Run) -> Edges:
+    """The data dependencies of a trace by kind, with the mark of inferred ones."""
+    named = keys(trace, run)
+    found: Edges = {kind: {} for kind in CHECKED}
+    rows = zip(trace.source_rows().tolist(), trace.edges.target.tolist(), trace.edges.kind.tolist(),
+               trace.edges.inferred.tolist(), strict=True)  # fmt: skip
+    for source, target, kind, guessed in rows:
+        if kind != EdgeKind.CALL:
+            pair = named[source], named[target]
+            found[EdgeKind(kind).label][pair] = guessed
+    return found
+
+
+def reached(trace: Trace) -> Any:
+    """Which node is reached from which by data dependencies; nodes stand in an order of these."""
+    count, source, target = len(trace.nodes), trace.source_rows(), trace.edges.target
+    paths = np.eye(count, dtype=np.bool_)
+    for edge in np.flatnonzero(trace.edges.kind != EdgeKind.CALL).tolist():
+        paths[:, target[edge]] |= paths[:, source[edge]]
+    return paths
 
 
 def starts(trace: Trace, run: Run) -> dict[Key | None, int]:
@@ -123,16 +148,48 @@ def test_a_change_on_all_ranks_gives_the_spans_of_the_machine(program: Program) 
 
 
 @given(programs())
-def test_without_records_of_waits_nothing_contradicts_the_times(program: Program) -> None:
+def test_without_records_of_waits_the_documented_rules_hold(program: Program) -> None:
     (run,) = play(program)
-    trace = linked(run, records=False)
-    found, true = edges(trace, run), true_edges(run)
-    for kind in ("launch", "stream", "thread"):
-        assert found[kind] == true[kind], kind
-    ends = {a.key: a.end for a in run.activities}
-    begins = {a.key: a.start for a in run.activities}
-    assert all(ends[source] <= begins[target] for source, target in found["event"])
-    assert all(ends[source] <= ends[target] for source, target in found["sync"])
+    marked = with_marks(linked(run, records=False), run)
+    for kind, pairs in slimmed(expected(run)).items():
+        if kind == "thread":
+            assert set(marked[kind]) == set(pairs)
+        else:
+            assert marked[kind] == pairs, kind
+
+
+@given(programs())
+def test_no_edge_is_written_that_others_imply(program: Program) -> None:
+    (run,) = play(program)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linking, "redundant_edges", lambda t: np.zeros(len(t.edges), np.bool_))
+        everything = linked(run, records=False)
+    left = linked(run, records=False)
+    assert with_marks(left, run) == slimmed(with_marks(everything, run))
+    assert np.array_equal(reached(left), reached(everything))
+
+
+@given(programs(), st.sampled_from([(True, False), (False, True), (True, True)]))
+def test_flows_and_sequence_numbers_tell_of_hand_overs(
+    program: Program, evidence: tuple[bool, bool]
+) -> None:
+    sequences, flows = evidence
+    (run,) = play(program)
+    with tempfile.TemporaryDirectory() as folder:
+        pair = write(run, Path(folder), sequences=sequences, flows=flows)
+        result = convert(*pair)
+    found = with_marks(result.trace, run)["thread"]
+    assert set(found) == run.edges.get("thread", set())
+    backward = {a.key for a in run.activities if a.forward_thread}
+    assert all(guessed == (target not in backward) for (_, target), guessed in found.items())
+    joins = {j.by: j.matched for j in result.report.joins if j.what.startswith("waits of threads")}
+    assert sum(joins.values()) == len(found)
+    if found:
+        assert joins["fwdbwd flow"] == (len(backward) if flows else 0)
+        assert joins["sequence number"] == (0 if flows else len(backward))
+    arrows = result.report.records.get("fwdbwd")
+    assert (0 if arrows is None else arrows.total) == 2 * len(backward) * flows
+    assert arrows is None or arrows.left_out.total() == arrows.total
 
 
 @st.composite

@@ -2,13 +2,13 @@
 
 from chakra_et.graph.adjacency import Adjacency, EdgeRows, edge_rows
 from chakra_et.graph.order import find_cycle, topological_order
-from chakra_et.graph.slim import implied_edges
+from chakra_et.graph.slim import redundant_edges
 
 __all__ = [
     "Adjacency",
     "EdgeRows",
     "edge_rows",
     "find_cycle",
-    "implied_edges",
+    "redundant_edges",
     "topological_order",
 ]

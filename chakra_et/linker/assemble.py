@@ -64,9 +64,9 @@ def assemble(
     )
     moved = np.flatnonzero(timed & (own_start_ns != start_ns))
     nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
-    lag = own.lag_ns[order]
-    lagging = np.flatnonzero(lag)
-    nodes.attributes.add("lag_ns", Kind.INT64, lag[lagging], lagging)
+    for name, values in (("lag_ns", own.lag_ns[order]), ("return_ns", own.return_ns[order])):
+        rows = np.flatnonzero(values)
+        nodes.attributes.add(name, Kind.INT64, values[rows], rows)
     waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())
     nodes.attributes.add(
         "sync_on",

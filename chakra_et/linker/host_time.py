@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto import Role
 from chakra_et.linker.activities import UNTIMED, Activities
+from chakra_et.linker.hand_over import By, HandOver
 from chakra_et.linker.nesting import NONE
 
 Rows = npt.NDArray[np.int64]
@@ -34,26 +35,22 @@ class HostTime:
     `end_ns[a]` is the end of activity a's own time. `waiting` lists the activities that start
     after their thread waited for another thread (or that begin a thread), `waited_for[k]` the
     activity whose own time ends last before `waiting[k]` starts on the thread that was waited for.
-    `source_told[k]` tells whether a sequence number named that thread, or only the times did.
+    `by[k]` says what named that thread.
     """
 
     end_ns: Rows
     waiting: Rows
     waited_for: Rows
-    source_told: npt.NDArray[np.bool_]
+    by: Rows
 
 
-def host_time(table: Activities, forward_lane: Rows) -> HostTime:
-    """Cut each thread's timeline at starts, and at waits for other threads.
-
-    `forward_lane[a]` is the lane on which the forward operation of a backward activity a ran, or
-    `NONE`.
-    """
+def host_time(table: Activities, hand_over: HandOver) -> HostTime:
+    """Cut each thread's timeline at starts, and at waits for other threads."""
     order = table.host_order
     end_ns = table.end_ns.copy()
     if len(order) == 0:
         none = np.zeros(0, np.int64)
-        return HostTime(end_ns, none, none, none.astype(np.bool_))
+        return HostTime(end_ns, none, none, none)
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)
     first = np.append(True, last[:-1])
@@ -62,7 +59,8 @@ def host_time(table: Activities, forward_lane: Rows) -> HostTime:
     idle_from = np.maximum(start, busy_until)
     end_ns[order] = np.where(last, busy_until, following)
 
-    waits, blockers, told = _waits(table, order, first, last, following, idle_from, forward_lane)
+    forward = hand_over.lanes(table)[order]
+    waits, blockers, told = _waits(table, order, first, last, following, idle_from, forward)
     # Where a thread waited, the activity before ends when the thread became idle.
     before = waits[~first[waits]] - 1
     end_ns[order[before]] = idle_from[before]
@@ -71,7 +69,9 @@ def host_time(table: Activities, forward_lane: Rows) -> HostTime:
     may_grow = np.append(before, np.flatnonzero(last))
     limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
     _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
-    return HostTime(end_ns, order[waits[found]], waited_for[found], told[found])
+    waiting = order[waits[found]]
+    by = np.where(told[found], hand_over.by[waiting], By.TIMES)
+    return HostTime(end_ns, waiting, waited_for[found], by)
 
 
 def _busy_until(
@@ -134,7 +134,7 @@ def _waits(
     late = start[candidates] - best_end
     since = idle_since[candidates]
     ended_inside = (best_end > since) & (2 * late <= gap_before[candidates]) & (late <= WAKE_NS)
-    forward = forward_lane[order[candidates]]
+    forward = forward_lane[candidates]
     told = (forward != NONE) & (forward != lane[candidates])
     blocker = np.where(told, forward, blocker)
     begins = first[candidates] & (best_end != UNTIMED) & (late <= WAKE_NS)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.graph import redundant_edges
 from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.clocks import align_clocks, clock_warning
@@ -25,10 +26,10 @@ from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_orde
 from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
 from chakra_et.linker.edges.thread import thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
+from chakra_et.linker.hand_over import HandOver, find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
 from chakra_et.linker.launches import attribute, launch_warnings
-from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
@@ -74,10 +75,11 @@ def link(
     groups = find_groups(host, device, rank)
     communication = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
-    time = host_time(table, _forward_lanes(table, device))
-    edges = _edges(table, host, device, streams, time)
+    hand_over = find_hand_over(table, device)
+    time = host_time(table, hand_over)
+    edges = _edges(table, host, device, streams, time, hand_over)
     waits = _waits(table, device, streams)
-    edges += [waits.syncs, waits.copies, waits.events, group_edges(table, communication)]
+    edges += [waits.copies, waits.syncs, waits.events, group_edges(table, communication)]
     own = own_time(table, time, edges, waits.copies)
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
@@ -91,11 +93,14 @@ def link(
             "that they are known to wait for; the files do not show what held them"
         )
     trace = assemble(table, host, device, order, edges, own, waits.scopes, communication, groups)
+    slimmed = redundant_edges(trace)
+    trace.edges = trace.edges.select(~slimmed)
     report = make_report(table, host, device, join, trace, communication, groups)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
     if attribution is not None:
         report.joins += attribution_joins(attribution)
+    report.joins += hand_over_joins(hand_over, time.by)
     return Linked(trace, report)
 
 
@@ -135,6 +140,7 @@ def _edges(
     device: DeviceTrace | None,
     streams: StreamOrder,
     time: HostTime,
+    hand_over: HandOver,
 ) -> list[EdgeList]:
     edges = [call_edges(table)]
     if device is None and host is not None:
@@ -147,29 +153,10 @@ def _edges(
     return [
         *edges,
         program_edges(table),
-        thread_edges(time),
+        thread_edges(table, time, hand_over),
         launch_edges(table),
         stream_edges(table, streams),
     ]
-
-
-def _forward_lanes(table: Activities, device: DeviceTrace | None) -> Rows:
-    """For operations of the backward pass, the thread on which their forward operation ran."""
-    lanes = np.full(len(table), NONE, np.int64)
-    if device is None:
-        return lanes
-    ops = np.flatnonzero((table.role == Role.OP) & (table.record != NONE))
-    records = table.record[ops]
-    sequence, backward = device.sequence[records], device.fwd_thread[records] > 0
-    forward = (sequence >= 0) & ~backward
-    order = np.argsort(sequence[forward], kind="stable")
-    known, rows = sequence[forward][order], ops[forward][order]
-    if len(known):
-        wanted = sequence[backward]
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        found = known[place] == wanted
-        lanes[ops[backward][found]] = table.lane[rows[place[found]]]
-    return lanes
 
 
 def _forward_order(

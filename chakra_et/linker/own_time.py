@@ -32,13 +32,15 @@ class OwnTime:
 
     A lag is the time from the end of what device work waits for to its start, where the device's
     front end explains it; it is negative for work that began before the end of its predecessor on
-    the stream, and then counts from that end alone. `unexplained` counts device work that started
-    later than that.
+    the stream, and then counts from that end alone. `return_ns` is what the blocking copy right
+    before a call that waits itself took to return. `unexplained` counts device work that started
+    later than its lag says.
     """
 
     begin_ns: Rows
     end_ns: Rows
     lag_ns: Rows
+    return_ns: Rows
     unexplained: int
 
 
@@ -48,11 +50,13 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     before, after = _neighbours(table)
     _cut_launches(table, time, begin, end, after)
     _cut_copies(table, edges, copies, end)
-    _begin_after_copies(table, copies, begin, end, before)
+    _begin_after_threads(time, begin, end, before)
+    returned = _return_times(table, time, edges, copies, before)
+    _begin_after_copies(table, time, copies, begin, end, before)
+    begin[copies.target] += returned[copies.target]
     for found in edges:
         if found.kind is EdgeKind.SYNC:
             np.maximum.at(begin, found.target, table.end_ns[found.source])
-    _begin_after_threads(time, begin, end, before)
     host = table.timed_host
     begin[host] = np.minimum(begin[host], end[host])
     stream = _ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
@@ -67,7 +71,7 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     beside = work & (stream != UNTIMED) & (table.start_ns < stream)
     lag[lag < 0] = 0
     lag[beside] = (table.start_ns - stream)[beside]
-    return OwnTime(begin, end, lag, int(np.count_nonzero(late)))
+    return OwnTime(begin, end, lag, returned, int(np.count_nonzero(late)))
 
 
 def _neighbours(table: Activities) -> tuple[Rows, Rows]:
@@ -108,11 +112,38 @@ def _cut_copies(table: Activities, edges: list[EdgeList], copies: EdgeList, end:
     end[call[prompt]] = table.start_ns[call[prompt]]
 
 
+def _return_times(
+    table: Activities, time: HostTime, edges: list[EdgeList], copies: EdgeList, before: Rows
+) -> Rows:
+    """What the copy before a call that waits for something else, too, took to return.
+
+    Else that time belongs to what follows the copy. But what waits begins when the last of what it
+    waits for is over: the time would be counted after it, or be lost in it.
+    """
+    returned = np.zeros(len(table), np.int64)
+    source = np.full(len(table), NONE, np.int64)
+    source[copies.target] = copies.source
+    waits = np.zeros(len(table), np.bool_)
+    waits[time.waiting] = True
+    until = np.where(waits, np.minimum(table.end_ns[before], table.start_ns), table.start_ns)
+    for found in edges:
+        if found.kind is EdgeKind.SYNC:
+            waits[found.target[found.source != source[found.target]]] = True
+    last = copies.target[before[copies.target] == table.launch[copies.source]]
+    last = last[waits[last]]
+    returned[last] = np.maximum(until[last] - table.end_ns[source[last]], 0)
+    return returned
+
+
 def _begin_after_copies(
-    table: Activities, copies: EdgeList, begin: Rows, end: Rows, before: Rows
+    table: Activities, time: HostTime, copies: EdgeList, begin: Rows, end: Rows, before: Rows
 ) -> None:
     """What follows a blocking copy begins with the copy's end; the thread waited until then."""
-    begin[copies.target] = table.end_ns[copies.source]
+    waiting = np.zeros(len(table), np.bool_)
+    waiting[time.waiting] = True
+    ended = table.end_ns[copies.source]
+    also = waiting[copies.target]
+    begin[copies.target] = np.where(also, np.maximum(begin[copies.target], ended), ended)
     previous = before[copies.target]
     inside = previous != table.launch[copies.source]
     rows = previous[inside]

@@ -21,6 +21,8 @@ _COMMUNICATION = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 class Columns:
     """One rank's nodes and edges. Times in ns; `start` and `end` are the recorded ones.
 
+    `returns[e]` is how long after the end of its source edge e lets its target begin: the time
+    that a blocking copy takes to return, before a call that waits for something else, too.
     `device` marks work that occupies no host processor, `communication` transfers between ranks.
     `timed` is false for nodes whose start is not known. `release` is the recorded start of nodes
     that no host work leads to (first of a thread, device work that was launched before the trace
@@ -32,6 +34,7 @@ class Columns:
     end: Rows
     duration: Rows
     lag: Rows
+    returns: Rows
     release: Rows
     timed: Mask
     device: Mask
@@ -63,6 +66,7 @@ def columns_of(trace: Trace) -> Columns:
         end=start + np.where(known, inclusive, nodes.duration_ns),
         duration=nodes.duration_ns,
         lag=attributes.dense("lag_ns", 0, np.int64),
+        returns=_returns(trace, edges, kind),
         release=np.where(held, origin, start),
         timed=timed,
         device=device,
@@ -70,6 +74,20 @@ def columns_of(trace: Trace) -> Columns:
         edges=edges,
         kind=kind,
     )
+
+
+def _returns(trace: Trace, edges: EdgeRows, kind: npt.NDArray[np.uint8]) -> Rows:
+    """Times to return, of the edges from a copy into what follows its call on the thread."""
+    returns = trace.nodes.attributes.dense("return_ns", 0, np.int64)
+    if not returns.any():
+        return np.zeros(len(kind), np.int64)
+    launch = np.full(len(returns), -1, np.int64)
+    before = np.full(len(returns), -1, np.int64)
+    for column, wanted in ((launch, EdgeKind.LAUNCH), (before, EdgeKind.PROGRAM)):
+        column[edges.target[kind == wanted]] = edges.source[kind == wanted]
+    source, target = edges.source, edges.target
+    of_copy = (kind == EdgeKind.SYNC) & (launch[source] >= 0) & (launch[source] == before[target])
+    return np.where(of_copy, returns[target], 0)
 
 
 _DEVICE_KINDS = (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.GROUP)

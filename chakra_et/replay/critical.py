@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.graph import Adjacency
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Times
 from chakra_et.replay.planning import Layout
+
+Rows = npt.NDArray[np.int64]
 
 TOP: Final = 10
 BOUNDS: Final = ("host", "device", "communication", "idle")
@@ -52,63 +54,75 @@ class CriticalPath:
 
 
 class PathFinder:
-    """Finds critical paths; what all ranks share is prepared once, in lists, for walking."""
+    """Finds critical paths; what the paths of all ranks share is prepared once."""
 
     def __init__(self, ranks: Sequence[Columns], layout: Layout, times: Times) -> None:
         plan = layout.plan
         found = np.array(times.found, np.int64).reshape(-1, 2)
         source, target = np.append(plan.source, found[:, 0]), np.append(plan.target, found[:, 1])
-        before = Adjacency.of(len(plan), target, source)
-        self.offsets, self.items = before.offsets.tolist(), before.items.tolist()
-        self.start, self.end, self.lag = times.start.tolist(), times.end.tolist(), plan.lag.tolist()
-        self.first, self.real = layout.first, plan.real
+        self.end = times.end
+        self.begin = times.start - plan.lag
+        self.start = times.start
+        self.previous = _latest(len(plan), source, target, times.end)
+        self.steps: list[int] = self.previous.tolist()
+        self.first = np.array(layout.first, np.int64)
         self.names = [columns.trace.nodes.names for columns in ranks]
-        self.name_codes = [columns.trace.nodes.name_code.tolist() for columns in ranks]
-        self.bounds = [_bounds(columns) for columns in ranks]
-        joints = np.flatnonzero(layout.ends_at != np.arange(len(layout.ends_at)))
-        self.member = dict(zip(layout.ends_at[joints].tolist(), joints.tolist(), strict=True))
+        self.name_code = np.concatenate([c.trace.nodes.name_code for c in ranks]).astype(np.int64)
+        self.bound = np.concatenate([_bounds(columns) for columns in ranks])
+        # A row of the engine's own that ends a node stands for that node.
+        self.node = np.full(len(plan), -1, np.int64)
+        self.node[layout.ends_at] = np.arange(len(layout.ends_at))
+        self.node[: plan.real] = np.arange(plan.real)
 
     def path_to(self, last: int) -> CriticalPath:
         """Walk back from row `last` of the plan, always to the predecessor that ended last."""
-        bound = dict.fromkeys(BOUNDS, 0)
-        by_name: Counter[tuple[int, int]] = Counter()
-        path: list[tuple[int, int]] = []
-        row, until = last, self.end[last]
+        steps, walked, row = self.steps, [], last
         while row >= 0:
-            ready, previous = self._latest(row)
-            begin = self.start[row] - self.lag[row] if previous >= 0 else self.start[row]
-            if begin > ready and previous >= 0:
-                bound["idle"] += begin - ready
-            else:
-                begin = ready if previous >= 0 else begin
-            real = row if row < self.real else self.member.get(row, -1)
-            if real >= 0:
-                rank = bisect_right(self.first, real) - 1
-                local = real - self.first[rank]
-                bound[self.bounds[rank][local]] += until - begin
-                by_name[rank, self.name_codes[rank][local]] += until - begin
-                path.append((rank, local))
-            row, until = previous, min(ready, until)
-        names: Counter[str] = Counter()
-        for (rank, code), took in by_name.items():
-            names[self.names[rank][code]] += took
-        return CriticalPath(path[::-1], bound, names.most_common(TOP))
+            walked.append(row)
+            row = steps[row]
+        path = np.array(walked, np.int64)
+        until = np.minimum.accumulate(self.end[path])
+        # All rows but the last one, where the path begins, have one before them.
+        ready = self.end[path[1:]]
+        begin = np.append(ready, self.start[path[-1]])
+        idle = np.maximum(self.begin[path[:-1]] - ready, 0)
+        begin[:-1] += idle
+        took, nodes = until - begin, self.node[path]
+        took, nodes = took[nodes >= 0], nodes[nodes >= 0]
+        sums = np.zeros(len(BOUNDS), np.int64)
+        np.add.at(sums, self.bound[nodes], took)
+        sums[BOUNDS.index("idle")] += idle.sum()
+        bound = dict(zip(BOUNDS, sums.tolist(), strict=True))
+        rank = np.searchsorted(self.first, nodes, "right") - 1
+        places = zip(rank.tolist(), (nodes - self.first[rank]).tolist(), strict=True)
+        return CriticalPath(list(places)[::-1], bound, self._top(rank, nodes, took))
 
-    def _latest(self, row: int) -> tuple[int, int]:
-        """When the last predecessor of a row ended, and which it is; -1 if there is none."""
-        candidates = self.items[self.offsets[row] : self.offsets[row + 1]]
-        if not candidates:
-            return 0, -1
-        end = self.end
-        best = candidates[0]
-        for other in candidates:
-            if end[other] > end[best]:
-                best = other
-        return end[best], best
+    def _top(self, rank: Rows, nodes: Rows, took: Rows) -> list[tuple[str, int]]:
+        """The names that take most of a path, and how much in ns."""
+        by_name: Counter[str] = Counter()
+        for place, names in enumerate(self.names):
+            mine = rank == place
+            code = self.name_code[nodes[mine]]
+            sums = np.zeros(len(names), np.int64)
+            np.add.at(sums, code, took[mine])
+            for used in np.unique(code).tolist():
+                by_name[names[used]] += int(sums[used])
+        return sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:TOP]
 
 
-def _bounds(columns: Columns) -> list[str]:
-    """What bounds the path where it passes each node."""
-    code = np.where(columns.communication, 2, columns.device.astype(np.int64))
-    found: list[str] = np.array(BOUNDS, object)[code].tolist()
-    return found
+def _latest(count: int, source: Rows, target: Rows, end: Rows) -> Rows:
+    """Of what each row waits for, the one that ended last; -1 where it waits for nothing."""
+    before = Adjacency.of(count, target, source)
+    waiting = np.flatnonzero(np.diff(before.offsets))
+    latest = np.full(count, -1, np.int64)
+    if len(waiting):
+        begins, ended = before.offsets[waiting], end[before.items]
+        last = np.repeat(np.maximum.reduceat(ended, begins), np.diff(before.offsets)[waiting])
+        place = np.where(ended == last, np.arange(len(ended)), len(ended))
+        latest[waiting] = before.items[np.minimum.reduceat(place, begins)]
+    return latest
+
+
+def _bounds(columns: Columns) -> Rows:
+    """What bounds the path where it passes each node: places in `BOUNDS`."""
+    return np.where(columns.communication, 2, columns.device.astype(np.int64))

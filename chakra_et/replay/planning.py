@@ -55,11 +55,15 @@ def make_plan(
     source = np.concatenate([c.edges.source + f for c, f in zip(ranks, first[:-1], strict=True)])
     target = np.concatenate([c.edges.target + f for c, f in zip(ranks, first[:-1], strict=True)])
     kind = np.concatenate([c.kind for c in ranks])
+    returns = np.concatenate([c.returns for c in ranks])
     waiting, found_anew = calls_that_wait(ranks, first[:-1])
-    source, target, kind = source[~found_anew], target[~found_anew], kind[~found_anew]
+    stay = ~found_anew | (returns > 0)
+    source, target, kind, returns = (part[stay] for part in (source, target, kind, returns))
     release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
     builder = _Builder(np.concatenate(durations), lag, np.concatenate(release), source, target)
-    builder.join_overlaps(np.flatnonzero((kind == EdgeKind.STREAM) & (lag[target] < 0)))
+    # Work that overlaps its predecessor on the stream begins before that has ended.
+    overlap = np.where((kind == EdgeKind.STREAM) & (lag[target] < 0), lag[target], 0)
+    builder.delay(overlap + returns)
     members = [[int(first[i]) + row for i, row in match.items()] for match in matches]
     sends = [
         [buffered and bool(ranks[i].trace.nodes.type[row] == NodeType.COMM_SEND)
@@ -83,15 +87,15 @@ class _Builder:
     ) -> None:
         self.duration = duration.copy()
         self.lag = np.maximum(lag, 0)
-        self.own_lag = lag
         self.release = release
         self.source = source
         self.target = target
         self.ends_at = np.arange(len(duration))
 
-    def join_overlaps(self, edges: Rows) -> None:
-        """Put a joint of negative duration on each edge into work that overlaps its predecessor."""
-        joints = self._add(self.own_lag[self.target[edges]])
+    def delay(self, delays: Rows) -> None:
+        """Put a joint on each edge whose delay is not 0, of that duration; it may be negative."""
+        edges = np.flatnonzero(delays)
+        joints = self._add(delays[edges])
         self.source = np.append(self.source, joints)
         self.target = np.append(self.target, self.target[edges])
         self.target[edges] = joints

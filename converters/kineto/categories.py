@@ -51,7 +51,7 @@ DEVICE_CATEGORIES: Final = frozenset(c for c, role in ROLES.items() if role is R
 LEFT_OUT: Final[dict[str, str]] = {
     "ac2g": "flow arrow for a viewer; correlation ids say the same",
     "async_cpu_to_gpu": "flow arrow for a viewer; correlation ids say the same",
-    "fwdbwd": "flow arrow for a viewer; sequence numbers say the same",
+    "fwdbwd": "arrow from a forward to its backward operation: evidence, not work",
     "Trace": "span of the whole recording",
     "gpu_user_annotation": "projection of a host annotation on a device row",
     "python_function": "Python frame; the operations inside are kept",
@@ -80,6 +80,9 @@ PROCESS_ROLES: Final[dict[str, Role]] = {
 
 LAUNCH_FLOWS: Final = frozenset({"HostToDevice"})
 """Flow arrows that are the only tie between a call and its device work."""
+
+FORWARD_FLOWS: Final = frozenset({"fwdbwd"})
+"""Flow arrows from a forward operation to the backward operation that follows from it."""
 
 NO_STREAM: Final = (-1, (1 << 32) - 1, (1 << 64) - 1)
 """How profilers say that a wait is not about one stream."""

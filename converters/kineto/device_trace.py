@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.kineto.arrows import Arrows
 from chakra_et.converters.kineto.categories import Role
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
@@ -67,6 +68,8 @@ class DeviceTrace:
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Records in `counts` that are not among the rows, by category and reason."""
     process_names: dict[int, str] = field(default_factory=dict)
+    forward_flows: Arrows = field(default_factory=Arrows)
+    """Arrows from forward to backward operations, of all threads in the file."""
 
     def select(self, mask: npt.NDArray[np.bool_], reason: str) -> DeviceTrace:
         """The trace of some of the records; the others are counted as left out."""

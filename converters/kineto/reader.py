@@ -11,7 +11,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.kineto.arrows import ForwardFlows
 from chakra_et.converters.kineto.categories import (
+    FORWARD_FLOWS,
     LAUNCH_FLOWS,
     NO_STREAM,
     PROCESS_ROLES,
@@ -82,6 +84,7 @@ class _Columns:
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.flows = Flows()
+        self.forward_flows = ForwardFlows()
 
     def add(self, events: list[Event], /) -> None:
         """Take in some records."""
@@ -93,6 +96,8 @@ class _Columns:
                     self._name_row(event)
         if any(category in LAUNCH_FLOWS for category, _ in counts):
             self.flows.add(events)
+        if any(category in FORWARD_FLOWS for category, _ in counts):
+            self.forward_flows.add(events, self._integers)
         spans = [e for e in events if e.ph == "X" and (e.cat in ROLES or not e.cat)]
         times, spans = self._timed(spans)
         role = np.fromiter((ROLES.get(e.cat, _NO_ROLE) for e in spans), np.uint8, len(spans))
@@ -245,6 +250,7 @@ class _Columns:
             repairs=repairs,
             left_out=self.left_out,
             process_names=self.process_names,
+            forward_flows=self.forward_flows.pairs(base_time_ns),
             **columns,
         )
         return self._with_roles(device, far)

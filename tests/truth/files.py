@@ -12,9 +12,20 @@ from truth.program import Program
 
 
 def profile(
-    run: Run, *, records: bool = True, rank: int = 0, world: int = 1, clock_ns: int = 0
+    run: Run,
+    *,
+    records: bool = True,
+    sequences: bool = True,
+    flows: bool = False,
+    rank: int = 0,
+    world: int = 1,
+    clock_ns: int = 0,
 ) -> Profile:
-    """The Kineto profile of a run; `records` says whether it holds cuda_sync records."""
+    """The Kineto profile of a run.
+
+    It holds cuda_sync `records`, `sequences` (numbers of forward and backward operations) and
+    `flows` between them only where that is asked for.
+    """
     written = Profile()
     if world > 1:
         ranks = list(range(world))
@@ -24,7 +35,10 @@ def profile(
         start, length = (activity.start + clock_ns) / 1000, (activity.end - activity.start) / 1000
         if activity.key[0] == "op":
             written.op(_name(activity), start, length, rf_id=activity.key[1], tid=activity.lane,
-                       **_sequence(activity))  # fmt: skip
+                       **(_sequence(activity) if sequences else {}))  # fmt: skip
+            if flows and activity.sequence >= 0:
+                phase = "f" if activity.forward_thread else "s"
+                written.flow(phase, activity.sequence, start, tid=activity.lane)
         elif activity.key[0] == "call":
             written.call(activity.name, start, length, activity.correlation, tid=activity.lane)
             if records and activity.sync_kind:

@@ -45,8 +45,8 @@ def _steps(draw: st.DrawFn, bare: bool = True) -> list[Statement]:
         following = draw(launch)
         return [WaitEvent(following.stream, draw(EVENTS), draw(NS)), following]
     if choice == "copy":
-        # What a copy takes to return is not seen if the next call waits for something else.
-        return [draw(st.builds(Copy, STREAMS, KERNEL_NS, NS, LAG_NS)), Op(draw(NS))]
+        copy = draw(st.builds(Copy, STREAMS, KERNEL_NS, NS, LAG_NS))
+        return [copy, Op(draw(NS))] if draw(st.booleans()) else [copy]
     made: dict[str, st.SearchStrategy[Statement]] = {
         "op": st.builds(Op, NS),
         "launch": launch,
@@ -72,7 +72,7 @@ def programs(draw: st.DrawFn, ranks: int = 1, bare: bool = True) -> Program:
             groups += draw(st.lists(_steps(bare), max_size=12))
             if part < count:
                 groups.append([draw(_collectives())])
-        if ranks == 1 and draw(st.booleans()):
+        for _ in range(draw(st.integers(0, 2)) if ranks == 1 else 0):
             body = [step for steps in draw(st.lists(_steps(bare), max_size=8)) for step in steps]
             groups.insert(draw(st.integers(1, len(groups))), [Backward(tuple(body))])
         groups.append([SyncDevice(draw(NS)), Op(draw(NS))])

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.graph import implied_edges
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
@@ -39,7 +38,7 @@ def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: 
     if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
     edges.append(graph_edges(table, launched))
-    return without_implied(table, launched, _concatenate(edges))
+    return _concatenate(edges)
 
 
 def recorded_edges(table: Activities, given: Given) -> EdgeList:
@@ -150,18 +149,6 @@ def graph_edges(table: Activities, launched: Launched) -> EdgeList:
     return _edges(sources, targets, [True] * len(sources))
 
 
-def without_implied(table: Activities, launched: Launched, edges: EdgeList) -> EdgeList:
-    """Without guesses that say no more than an edge between the same streams said before.
-
-    What waits for early work of a stream, after what waited for later work of it, waits for nothing
-    new.
-    """
-    place = np.zeros(len(table), np.int64)
-    place[launched.work] = np.arange(len(launched.work))
-    kept = ~(implied_edges(table.lane, place, edges.source, edges.target) & edges.inferred)
-    return EdgeList(edges.kind, edges.source[kept], edges.target[kept], edges.inferred[kept])
-
-
 def _previous_launch(thread: Rows, asked: Rows) -> Rows:
     """When each launch's thread made its launch before (equal times are one launch)."""
     order = np.lexsort((asked, thread))
@@ -237,7 +224,10 @@ def _ended_earlier(table: Activities, launched: Launched, row: int, time: int) -
 def _unexplained(table: Activities, launched: Launched) -> Rows:
     """By activity: how long after its launch and its stream's last work device work began."""
     work = launched.work
-    ready = np.where(table.launch[work] != NONE, table.start_ns[table.launch[work]], UNTIMED)
+    launch = table.launch[work]
+    submitted = np.minimum(table.end_ns[launch], table.start_ns[work])
+    submitted = np.maximum(submitted, table.start_ns[launch])
+    ready = np.where(launch != NONE, submitted, UNTIMED)
     same = launched.lane[1:] == launched.lane[:-1]
     before = np.append(UNTIMED, np.where(same, table.end_ns[work[:-1]], UNTIMED))
     ready = np.maximum(ready, before[: len(work)])

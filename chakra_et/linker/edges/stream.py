@@ -71,26 +71,34 @@ def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
 
 
 def _loose_edges(
-    lane: Rows, start: Rows, end: Rows, overlap: npt.NDArray[np.bool_], loose: Rows
+    lane: Rows, start: Rows, end: Rows, beside: npt.NDArray[np.bool_], loose: Rows
 ) -> Rows:
-    """Pairs of places around overlaps: from the last ended one, and to the next that waits."""
-    pairs = []
-    for place in loose.tolist():
-        before = place - 1
-        nearest = place - _REACH
-        while (
-            before > nearest
-            and before >= 0
-            and lane[before] == lane[place]
-            and end[before] > start[place]
-        ):
-            before -= 1
-        if before >= 0 and lane[before] == lane[place] and end[before] <= start[place]:
-            pairs.append((before, place))
-        after = place + 1
-        while after < min(len(lane), place + _REACH) and overlap[after]:
-            after += 1
+    """Pairs of places around overlaps: from the last ended one, and to the next that waits.
+
+    What comes after a run of overlaps waits for those that nothing in the run waited for.
+    """
+    waited = {place: _last_ended(lane, start, end, place) for place in loose.tolist()}
+    pairs = [(before, place) for place, before in waited.items() if before >= 0]
+    waiters: dict[int, list[int]] = {}
+    for before, place in pairs:
+        waiters.setdefault(before, []).append(place)
+    firm = np.append(np.flatnonzero(~beside), len(lane))
+    following = firm[np.searchsorted(firm, loose)].tolist()
+    for place, after in zip(loose.tolist(), following, strict=True):
         skipped = place - 1
-        if after < len(lane) and lane[after] == lane[place] and end[skipped] <= start[after]:
+        if after == len(lane) or lane[after] != lane[place] or end[skipped] > start[after]:
+            continue
+        between = [p for p in waiters.get(skipped, []) if p < after]
+        if not any(p == after - 1 or end[p] <= start[after] for p in between):
             pairs.append((skipped, after))
     return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _last_ended(lane: Rows, start: Rows, end: Rows, place: int) -> int:
+    """The place of the last work on a stream that had ended when another began; -1 for none."""
+    before, nearest = place - 1, max(place - _REACH, -1)
+    while before > nearest and lane[before] == lane[place] and end[before] > start[place]:
+        before -= 1
+    if before >= 0 and lane[before] == lane[place] and end[before] <= start[place]:
+        return before
+    return -1

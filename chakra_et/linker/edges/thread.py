@@ -2,15 +2,65 @@
 
 from __future__ import annotations
 
-from chakra_et.linker.edges.edge_list import EdgeList
+import numpy as np
+
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.edges.edge_list import EdgeList, Rows
+from chakra_et.linker.hand_over import By, HandOver
 from chakra_et.linker.host_time import HostTime
+from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
 
 
-def thread_edges(time: HostTime) -> EdgeList:
-    """One edge into each activity that begins a thread or follows a wait for another thread.
+def thread_edges(table: Activities, time: HostTime, hand_over: HandOver) -> EdgeList:
+    """Edges into what goes on after a wait, and from forward to backward operations.
 
-    Evidence: sequence numbers name the thread of the forward operation; otherwise the thread whose
-    work ended last before the wait was over is taken, and the edge is inferred.
+    One edge leads into each activity that begins a thread or follows a wait for another thread.
+    Evidence: flows and sequence numbers name the thread of the forward operation; otherwise the
+    thread whose work ended last before the wait was over is taken, and the edge is inferred.
     """
-    return EdgeList(EdgeKind.THREAD, time.waited_for, time.waiting, ~time.source_told)
+    source, target = _from_forward(table, time, hand_over)
+    told = np.zeros(len(source), np.bool_)
+    return EdgeList(
+        EdgeKind.THREAD,
+        np.concatenate((time.waited_for, source)),
+        np.concatenate((time.waiting, target)),
+        np.concatenate((time.by == By.TIMES, told)),
+    )
+
+
+def _from_forward(table: Activities, time: HostTime, hand_over: HandOver) -> tuple[Rows, Rows]:
+    """From the last thing that each forward operation did to its backward operation.
+
+    Only between threads, and only if that thing's own time had ended before the backward operation
+    could begin: an edge must not hold up what it did not hold up.
+    """
+    order = table.host_order
+    place = np.full(len(table), NONE, np.int64)
+    place[order] = np.arange(len(order))
+    target = np.flatnonzero(hand_over.named & (place != NONE))
+    forward = hand_over.forward[target]
+    across = (place[forward] != NONE) & (table.lane[forward] != table.lane[target])
+    target, forward = target[across], forward[across]
+    source = order[_last_inside(table, place[forward])]
+    # Where the call before was cut short, as its work began early, this one begins then.
+    before = order[np.maximum(place[target] - 1, 0)]
+    launching = np.zeros(len(table), np.bool_)
+    launching[table.launch[table.launch != NONE]] = True
+    cut = (place[target] > 0) & (table.lane[before] == table.lane[target]) & launching[before]
+    free = np.where(cut, table.start_ns[before], table.start_ns[target])
+    use = time.end_ns[source] <= free
+    return source[use], target[use]
+
+
+def _last_inside(table: Activities, places: Rows) -> Rows:
+    """The place in the host order of the last activity inside each operation (or itself)."""
+    order = table.host_order
+    _, rank = np.unique(
+        np.concatenate((table.start_ns[order], table.end_ns[order[places]])), return_inverse=True
+    )
+    lane = table.lane[order]
+    width = int(rank.max()) + 1 if len(rank) else 1
+    key = lane * width + rank[: len(order)]
+    inside = np.searchsorted(key, lane[places] * width + rank[len(order) :], "left") - 1
+    return np.maximum(inside, places)

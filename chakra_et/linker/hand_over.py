@@ -1,0 +1,164 @@
+"""Which forward operation each backward operation follows: what hands work over between threads.
+
+Two kinds of evidence, the better first. A `fwdbwd` flow is a record of one pair. A sequence number
+is a count of the thread that ran the forward operation: operations of several threads may have the
+same, and then it names none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.kineto.arrows import Ends
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.report import JoinTally
+
+Rows = npt.NDArray[np.int64]
+
+
+class By(IntEnum):
+    """What tells of a hand-over."""
+
+    TIMES = 0
+    SEQUENCE = 1
+    FLOW = 2
+
+    @property
+    def label(self) -> str:
+        """As it stands in a report."""
+        return ("times", "sequence number", "fwdbwd flow")[self]
+
+
+@dataclass
+class HandOver:
+    """`forward[a]` is the operation that backward operation a follows, or `NONE`; `by[a]` a `By`.
+
+    An operation around backward ones, on their thread, follows what the first of them follows;
+    `named[a]` is true where the evidence is about a itself. `flows` counts the arrows of the
+    profile, `joined` those with an operation at both ends.
+    """
+
+    forward: Rows
+    by: Rows
+    named: npt.NDArray[np.bool_]
+    flows: int
+    joined: int
+
+    def lanes(self, table: Activities) -> Rows:
+        """By activity, the thread of the operation that it follows, or `NONE`."""
+        return np.where(self.forward != NONE, table.lane[self.forward], NONE)
+
+
+def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
+    """The forward operation of each backward operation: by flow, else by sequence number."""
+    count = len(table)
+    nothing = np.full(count, NONE, np.int64)
+    found = HandOver(nothing, np.zeros(count, np.int64), np.zeros(count, np.bool_), 0, 0)
+    if device is None:
+        return found
+    ops = np.flatnonzero((table.role == Role.OP) & (table.record != NONE))
+    flows = device.forward_flows
+    source, target = (_around(table, device, ops, end) for end in (flows.source, flows.target))
+    joined = (source != NONE) & (target != NONE) & (source != target)
+    found.flows, found.joined = len(flows), int(np.count_nonzero(joined))
+    _take(table, found, source[joined], target[joined], By.FLOW)
+    _take(table, found, *_by_sequence(table, device, ops), By.SEQUENCE)
+    return found
+
+
+def _around(table: Activities, device: DeviceTrace, ops: Rows, ends: Ends) -> Rows:
+    """The innermost operation that is open at a time on a thread; `NONE` where there is none."""
+    if len(ends) == 0 or len(ops) == 0:
+        return np.full(len(ends), NONE, np.int64)
+    ordered = table.host_order[np.isin(table.host_order, ops)]
+    record = table.record[ordered]
+    threads = np.concatenate(
+        (np.stack((device.pid[record], device.tid[record])), np.stack((ends.pid, ends.tid))), axis=1
+    )
+    _, thread = np.unique(threads, axis=1, return_inverse=True)
+    _, time = np.unique(np.append(table.start_ns[ordered], ends.time_ns), return_inverse=True)
+    key = thread.ravel() * (int(time.max()) + 1) + time.ravel()
+    mine, wanted = key[: len(ordered)], key[len(ordered) :]
+    # Lanes are numbered in another order than threads; within each, times ascend.
+    by_key = np.argsort(mine, kind="stable")
+    place = np.searchsorted(mine[by_key], wanted, "right") - 1
+    row = np.where(place >= 0, ordered[by_key[place]], NONE)
+    same = (row != NONE) & (thread.ravel()[by_key[place]] == thread.ravel()[len(ordered) :])
+    row = np.where(same, row, NONE)
+    while True:
+        over = (table.end_ns[row] < ends.time_ns) | (table.role[row] != Role.OP)
+        over &= row != NONE
+        if not over.any():
+            return row
+        row[over] = table.nested_in[row[over]]
+
+
+def _by_sequence(table: Activities, device: DeviceTrace, ops: Rows) -> tuple[Rows, Rows]:
+    """Pairs of a forward and a backward operation with one sequence number.
+
+    Of several forward operations on one thread, the last that began before is taken: those around
+    it had not taken the number yet, they only saw which one was next.
+    """
+    record = table.record[ops]
+    sequence, backward = device.sequence[record], device.fwd_thread[record] > 0
+    forward = ops[(sequence >= 0) & ~backward]
+    later = ops[(sequence >= 0) & backward]
+    none = np.zeros(0, np.int64)
+    if len(forward) == 0 or len(later) == 0:
+        return none, none
+    known, wanted = (device.sequence[table.record[rows]] for rows in (forward, later))
+    times = np.concatenate((table.start_ns[forward], table.start_ns[later]))
+    _, rank = np.unique(times, return_inverse=True)
+    _, code = np.unique(np.append(known, wanted), return_inverse=True)
+    key = code.ravel() * (int(rank.max()) + 1) + rank.ravel()
+    order = np.argsort(key[: len(forward)], kind="stable")
+    forward, number = forward[order], code.ravel()[: len(forward)][order]
+    place = np.searchsorted(key[: len(forward)][order], key[len(forward) :], "left") - 1
+    count = int(code.max()) + 1
+    lowest, highest = np.full(count, len(table)), np.full(count, NONE)
+    np.minimum.at(lowest, number, table.lane[forward])
+    np.maximum.at(highest, number, table.lane[forward])
+    mine = code.ravel()[len(forward) :]
+    told = (place >= 0) & (number[place] == mine) & (lowest[mine] == highest[mine])
+    return forward[place[told]], later[told]
+
+
+def _take(table: Activities, found: HandOver, source: Rows, target: Rows, by: By) -> None:
+    """Note pairs where nothing better is known, and pass them on to the operations around."""
+    new = ~found.named[target] & ((found.forward[target] == NONE) | (found.by[target] == by))
+    source, target = source[new], target[new]
+    found.forward[target], found.by[target], found.named[target] = source, by, True
+    outer, inner = [], []
+    row, pair = target, np.arange(len(target))
+    while len(row):
+        row = table.nested_in[row]
+        up = (row != NONE) & (table.lane[source[pair]] != table.lane[target[pair]])
+        up &= found.forward[row] == NONE
+        row, pair = row[up], pair[up]
+        outer.append(row)
+        inner.append(pair)
+    if outer:
+        rows, pairs = np.concatenate(outer), np.concatenate(inner)
+        # Of several, the one written last counts: the first in time.
+        latest_first = np.argsort(-table.start_ns[target[pairs]], kind="stable")
+        rows, pairs = rows[latest_first], pairs[latest_first]
+        found.forward[rows], found.by[rows] = source[pairs], by
+
+
+def hand_over_joins(found: HandOver, waits: Rows) -> list[JoinTally]:
+    """Flows that found their operations, and what named the thread that each thread waited for.
+
+    `waits` holds a `By` for each wait of a thread for another one.
+    """
+    flows = "flows from forward to backward to operations"
+    joins = [JoinTally(flows, "time on the thread", found.joined, found.flows)]
+    what = "waits of threads to the thread waited for"
+    for by in reversed(By):
+        joins.append(JoinTally(what, by.label, int(np.count_nonzero(waits == by)), len(waits)))
+    return [join for join in joins if join.of]

@@ -1,0 +1,104 @@
+"""Flow arrows from forward to backward operations, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto.categories import FORWARD_FLOWS
+from chakra_et.converters.kineto.events import Event
+from chakra_et.converters.kineto.times import nanoseconds
+
+IntColumn = npt.NDArray[np.int64]
+Integers = Callable[[list[Any], int], IntColumn]
+
+_PHASES: Final = ("s", "f")
+
+
+def _nothing() -> IntColumn:
+    return np.zeros(0, np.int64)
+
+
+@dataclass
+class Ends:
+    """One end of each arrow: thread and time, the latter in ns as `start_ns` of a record."""
+
+    pid: IntColumn = field(default_factory=_nothing)
+    tid: IntColumn = field(default_factory=_nothing)
+    time_ns: IntColumn = field(default_factory=_nothing)
+
+    def __len__(self) -> int:
+        return len(self.pid)
+
+
+@dataclass
+class Arrows:
+    """Arrows with both ends: arrow i leads from `source[i]` to `target[i]`.
+
+    `incomplete` counts ends without a counterpart, or with several.
+    """
+
+    source: Ends = field(default_factory=Ends)
+    target: Ends = field(default_factory=Ends)
+    incomplete: int = 0
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+class ForwardFlows:
+    """Collects the arrows from forward to backward operations while a profile is read."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[list[IntColumn]]] = {phase: [] for phase in _PHASES}
+
+    def add(self, events: list[Event], integers: Integers) -> None:
+        """Take in the arrows among some records; `integers` reads ids. Ends without a time go."""
+        for phase, parts in self._columns.items():
+            ends = [e for e in events if e.ph == phase and e.cat in FORWARD_FLOWS]
+            times = [_time(bytes(e.ts)) for e in ends]
+            timed = [e for e, time in zip(ends, times, strict=True) if time is not None]
+            ids = [integers([getattr(e, name) for e in timed], 0) for name in ("pid", "tid", "id")]
+            parts.append([*ids, np.array([t for t in times if t is not None], np.int64)])
+
+    def pairs(self, base_time_ns: int) -> Arrows:
+        """Both ends of each arrow.
+
+        Ends belong together by process and id. An id that is used again pairs in order of time, if
+        it has as many beginnings as ends.
+        """
+        sides = [_sorted(self._columns[phase]) for phase in _PHASES]
+        keys = np.concatenate([side[0] for side in sides], axis=1)
+        _, code = np.unique(keys, axis=1, return_inverse=True)
+        codes = np.split(code.ravel(), [sides[0][0].shape[1]])
+        counts = [np.bincount(c, minlength=int(code.max(initial=-1)) + 1) for c in codes]
+        whole = counts[0] == counts[1]
+        kept = [np.flatnonzero(whole[c]) for c in codes]
+        source, target = (
+            Ends(pid[rows], tid[rows], time[rows] + base_time_ns)
+            for (_, pid, tid, time), rows in zip(sides, kept, strict=True)
+        )
+        lost = sum(len(c) - len(rows) for c, rows in zip(codes, kept, strict=True))
+        return Arrows(source, target, lost)
+
+
+def _sorted(
+    parts: list[list[IntColumn]],
+) -> tuple[npt.NDArray[np.int64], IntColumn, IntColumn, IntColumn]:
+    """Key (process and id), process, thread and time of each end, by key and time."""
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [_nothing()] * 4
+    pid, tid, number, time = columns
+    order = np.lexsort((time, number, pid))
+    pid, tid, number, time = (column[order] for column in (pid, tid, number, time))
+    return np.stack((pid, number)), pid, tid, time
+
+
+def _time(text: bytes) -> int | None:
+    try:
+        return int(nanoseconds([text])[0])
+    except ValueError:
+        return None

@@ -1,0 +1,122 @@
+"""Hand-over between threads: flows from forward to backward first, then sequence numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recordings import BACKWARD, MAIN, Profile
+
+from chakra_et.conversion import Conversion, convert
+from chakra_et.converters.kineto import read_device
+from chakra_et.model import Trace
+
+OTHER = 4003
+EVIDENCE = "arrow from a forward to its backward operation: evidence, not work"
+
+
+def converted(profile: Profile, folder: Path) -> Conversion:
+    return convert(None, profile.write(folder / "device.json"))
+
+
+def thread_edges(trace: Trace) -> dict[tuple[str, str], bool]:
+    """By the names of both ends; the value says whether the edge is inferred."""
+    return {
+        (trace.node(int(source)).name, trace.nodes[row].name): inferred
+        for row in range(len(trace.nodes))
+        for source, kind, inferred in trace.edges.into(row)
+        if kind.label == "thread"
+    }
+
+
+def waits(result: Conversion) -> dict[str, int]:
+    joins = result.report.joins
+    return {j.by: j.matched for j in joins if j.what.startswith("waits of threads") and j.matched}
+
+
+def two_forward_threads(*, flows: bool, numbers: tuple[int, int] = (5, 5)) -> Profile:
+    """Two threads run forward operations; the backward thread follows the one that ended first."""
+    profile = Profile()
+    profile.op("left", 0, 100, tid=MAIN, **{"Sequence number": numbers[0], "Fwd thread id": 0})
+    profile.op("right", 0, 140, tid=OTHER, **{"Sequence number": numbers[1], "Fwd thread id": 0})
+    backward = {"Sequence number": 5, "Fwd thread id": 1}
+    profile.op("wrapper", 150, 60, tid=BACKWARD)
+    profile.op("inner", 155, 50, tid=BACKWARD, **backward)
+    if flows:
+        profile.flow("f", 1, 155, tid=BACKWARD).flow("s", 1, 0, tid=MAIN)
+    return profile
+
+
+def test_a_flow_tells_where_numbers_of_two_threads_are_equal(tmp_path: Path) -> None:
+    result = converted(two_forward_threads(flows=True), tmp_path)
+    edges = thread_edges(result.trace)
+    assert edges["left", "wrapper"] is False
+    assert ("right", "wrapper") not in edges
+    assert waits(result)["fwdbwd flow"] == 1
+    assert result.report.records["fwdbwd"].left_out == {EVIDENCE: 2}
+
+
+def test_a_number_of_two_threads_names_none(tmp_path: Path) -> None:
+    result = converted(two_forward_threads(flows=False), tmp_path)
+    assert thread_edges(result.trace)["right", "wrapper"] is True
+    assert "sequence number" not in waits(result)
+
+
+def test_a_number_of_one_thread_names_it(tmp_path: Path) -> None:
+    result = converted(two_forward_threads(flows=False, numbers=(5, 7)), tmp_path)
+    assert thread_edges(result.trace)["left", "wrapper"] is False
+    assert waits(result)["sequence number"] == 1
+
+
+def test_a_backward_operation_waits_for_its_forward_one_without_a_gap(tmp_path: Path) -> None:
+    """The backward thread is busy until then, so that no wait shows; the flow does."""
+    profile = Profile()
+    profile.op("first", 0, 10).op("forward", 300, 50).op("inside", 310, 20).op("rest", 350, 300)
+    profile.op("busy", 120, 330, tid=BACKWARD).op("backward", 455, 20, tid=BACKWARD)
+    profile.flow("s", 1, 300).flow("f", 1, 455, tid=BACKWARD)
+    assert thread_edges(converted(profile, tmp_path).trace)["inside", "backward"] is False
+
+
+def test_that_edge_is_left_out_where_a_wait_implies_it(tmp_path: Path) -> None:
+    result = converted(two_forward_threads(flows=True), tmp_path)
+    assert ("left", "inner") not in thread_edges(result.trace)
+
+
+@pytest.mark.parametrize(
+    ("ends", "pairs", "incomplete"),
+    [
+        ([("s", 1, 0.0), ("f", 1, 5.0)], 1, 0),
+        ([("f", 1, 5.0), ("s", 1, 0.0)], 1, 0),
+        ([("s", 1, 0.0), ("f", 2, 5.0)], 0, 2),
+        ([("s", 1, 0.0), ("f", 1, 5.0), ("f", 1, 6.0)], 0, 3),
+        ([("s", 1, 20.0), ("f", 1, 5.0), ("s", 1, 0.0), ("f", 1, 25.0)], 2, 0),
+        ([], 0, 0),
+    ],
+)
+def test_ends_of_arrows_pair_by_id(
+    ends: list[tuple[str, int, float]], pairs: int, incomplete: int, tmp_path: Path
+) -> None:
+    profile = Profile().op("op", 0, 30)
+    for phase, number, time in ends:
+        profile.flow(phase, number, time)
+    flows = read_device(profile.write(tmp_path / "device.json")).forward_flows
+    assert (len(flows), flows.incomplete) == (pairs, incomplete)
+    assert ((flows.source.time_ns - profile.base_ns) // 1000).tolist() == [0, 20][:pairs]
+    assert ((flows.target.time_ns - profile.base_ns) // 1000).tolist() == [5, 25][:pairs]
+
+
+def test_an_arrow_without_a_time_is_no_evidence(tmp_path: Path) -> None:
+    profile = two_forward_threads(flows=True, numbers=(5, 7))
+    profile.events[-1]["ts"] = "never"
+    result = converted(profile, tmp_path)
+    assert waits(result)["sequence number"] == 1
+    assert result.report.records["fwdbwd"].left_out == {EVIDENCE: 2}
+
+
+def test_flows_of_real_profiles(data: Path) -> None:
+    for name, flows, told in (("kineto/train_mi250", 4, 1), ("resnet_rfid/device", 543, 3)):
+        result = convert(None, data / f"{name}.json.gz")
+        joined = [j for j in result.report.joins if j.by == "time on the thread"]
+        assert [(j.matched, j.of) for j in joined] == [(flows, flows)]
+        assert waits(result)["fwdbwd flow"] == told
+        assert result.report.records["fwdbwd"].left_out == {EVIDENCE: 2 * flows}
