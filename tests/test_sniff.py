@@ -9,7 +9,7 @@ import pytest
 from recordings import HostRecording, Profile
 
 import chakra_et
-from chakra_et import ChakraError, convert
+from chakra_et import convert
 from chakra_et.io.sniff import FileKind, sniff
 
 JSONIZER = (
@@ -50,12 +50,6 @@ def test_objects_one_behind_another_are_an_et(tmp_path: Path) -> None:
     trace = chakra_et.read(tmp_path / "t.json")
     assert [node.name for node in trace.nodes] == ["a", "b"]
     assert trace.nodes[1].data_deps == [1]
-
-
-def test_a_linked_trace_is_named_with_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text(json.dumps(LINKED))
-    with pytest.raises(ChakraError, match=r"linked host and device trace.*two files"):
-        convert(tmp_path / "t.json")
 
 
 def test_written_traces_are_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.conversion import convert
 from chakra_et.converters.et import decode_et, decode_json
 from chakra_et.converters.et.wire import WireError
 from chakra_et.errors import ChakraError, FormatError
@@ -134,6 +135,8 @@ def _read(path: Path, inputs: Inputs) -> TraceView | None:
         if not _ET_NAME.fullmatch(path.name):
             raise
         kind = FileKind.ET
+    if kind is FileKind.LINKED:
+        return TraceView(convert(path).trace, _rank_of(path), str(path))
     data = read_all(path)
     if kind is FileKind.ET:
         return _read_et(path, data, inputs)

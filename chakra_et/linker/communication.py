@@ -172,18 +172,21 @@ class _Seen:
 
     def record_above(self, row: int) -> int:
         """The record of the collective that launched this kernel, or `NONE`."""
-        launch = int(self.table.launch[row])
-        caller = int(self.table.caller[launch]) if launch != NONE else NONE
+        caller = self._caller(row)
         for _ in range(_ANCESTORS):
             if caller == NONE or self.name(caller) == RECORD:
                 return caller
             caller = int(self.table.caller[caller])
         return NONE
 
+    def _caller(self, row: int) -> int:
+        """The operation around the launch of device work; without a launch, the one it names."""
+        launch = int(self.table.launch[row])
+        return int(self.table.caller[row if launch == NONE else launch])
+
     def annotation_above(self, row: int) -> Facts | None:
         """What the span of a collective around the launch is called: `nccl:all_to_all`."""
-        launch = int(self.table.launch[row])
-        caller = int(self.table.caller[launch]) if launch != NONE else NONE
+        caller = self._caller(row)
         for _ in range(_ANCESTORS):
             if caller == NONE:
                 return None

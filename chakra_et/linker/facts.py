@@ -19,6 +19,8 @@ from chakra_et.linker.process_groups import parse_ranks
 
 _CUT_LIST: Final = "..."
 _MOST_RANKS: Final = 1 << 20
+_TELLING: Final = (b'"Collective name"', b'"In msg nelems"', b'"Process Group Name"')
+"""Arguments without any of these say nothing of communication."""
 
 
 @dataclass
@@ -103,7 +105,7 @@ def is_int(value: Any) -> bool:
 
 
 def argument_facts(args: bytes, source: str) -> Facts:
-    if b'"Collective name"' not in args and b'"In msg nelems"' not in args:
+    if not any(key in args for key in _TELLING):
         return Facts()
     try:
         found = msgspec.json.decode(args)

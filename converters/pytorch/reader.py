@@ -28,6 +28,8 @@ KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1
 
 N = TypeVar("N", FlatNode, NestedNode)
 
+HEAD_BYTES: Final = 1 << 18
+"""How much of a file tells the layout of its nodes."""
 _ID_LIMIT: Final = 1 << 64
 _RANGES: Final = {"uint64": (0, 1 << 64), "int64": (-1 << 63, 1 << 63)}
 _CORE: Final = {
@@ -51,19 +53,25 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     Raises FormatError, naming file and place, when the file is no host trace, and for any damage
     if `strict`.
     """
-    start = head(path, 1 << 18)
-    nested = (match := _LAYOUT.search(start)) is None or match[1] == b"ctrl_deps"
-    read: Records[_NestedColumns] | Records[_FlatColumns]
+    start = head(path, HEAD_BYTES)
+    nested = is_nested(start)
+    read: Records[NestedColumns] | Records[FlatColumns]
     with collection_paused():
         if nested:
-            read = read_records(path, _NESTED, _NestedColumns, strict=strict)
+            read = read_records(path, _NESTED, NestedColumns, strict=strict)
         else:
-            read = read_records(path, _FLAT, _FlatColumns, strict=strict)
+            read = read_records(path, _FLAT, FlatColumns, strict=strict)
     if not read.found:
         raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
     unknown = _unknown_keys(start, nested)
     host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
     return add_unrecorded(drop_repeated_documents(host, read.starts))
+
+
+def is_nested(start: bytes) -> bool:
+    """Whether nodes have layout B or a later one, by how the file starts."""
+    match = _LAYOUT.search(start)
+    return match is None or match[1] == b"ctrl_deps"
 
 
 def _unknown_keys(start: bytes, nested: bool) -> list[str]:
@@ -288,7 +296,7 @@ class _Columns:
         return number
 
 
-class _NestedColumns(_Columns):
+class NestedColumns(_Columns):
     """Columns of nodes of layouts B to E."""
 
     def add(self, piece: list[NestedNode], /) -> None:
@@ -296,7 +304,7 @@ class _NestedColumns(_Columns):
         self._add_nested(piece)
 
 
-class _FlatColumns(_Columns):
+class FlatColumns(_Columns):
     """Columns of nodes of layout A."""
 
     def add(self, piece: list[FlatNode], /) -> None:
