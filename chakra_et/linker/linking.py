@@ -14,6 +14,7 @@ from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import find_communication
+from chakra_et.linker.companions import with_companions
 from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import event_edges
@@ -81,14 +82,14 @@ def link(
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
-    communication = find_communication(table, host, device, groups, warnings, named_rank)
+    found = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
     time = host_time(table, _forward_lanes(table, device))
     edges = _edges(table, host, device, streams, time)
     waits = _waits(table, device, streams)
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
-    edges += [waits.syncs, waits.copies, waits.events, group_edges(table, communication)]
+    edges += [waits.syncs, waits.copies, waits.events, group_edges(table, found.of(table))]
     own = own_time(table, time, edges, waits.copies)
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
@@ -101,8 +102,9 @@ def link(
             f"{own.unexplained} device activities start more than {LAG_NS // 1000} us after all "
             "that they are known to wait for; the files do not show what held them"
         )
-    trace = assemble(table, host, device, order, edges, own, waits.scopes, communication, groups)
-    report = make_report(table, host, device, join, trace, communication, groups)
+    graph = with_companions(table, order, edges, own, found.kernels)
+    trace = assemble(graph, host, device, waits.scopes, found.by_row, groups)
+    report = make_report(table, host, device, join, trace, found, groups)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
     report.joins += joins

@@ -10,9 +10,13 @@ import pytest
 from accounts import converted
 from recordings import HostRecording, Profile
 
-from chakra_et.conversion import Conversion
+from chakra_et.conversion import Conversion, convert_directory, trace_set
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication_table import OPERATIONS, operation
+from chakra_et.model import EdgeKind
+from chakra_et.passes import cure
+from chakra_et.replay import replay
+from chakra_et.validators import Severity
 
 
 def communication(result: Conversion) -> list[tuple[str, Any, Any, Any]]:
@@ -73,15 +77,99 @@ def test_59_coalesced_collectives_share_a_kernel(tmp_path: Path) -> None:
     assert found == [("ncclDevKernel_Generic", CollectiveType.ALL_GATHER, 3 * 2048, "1")]
 
 
-def test_60_a_batch_of_messages_stays_several_nodes(tmp_path: Path) -> None:
-    profile = records(Profile(info={"rank": 0}), "send", "recv", peers=True)
+def collective(profile: Profile, at: float, name: str, **more: Any) -> Profile:
+    args = {**facts(name), **{key.replace("_", " "): value for key, value in more.items()}}
+    return profile.op("record_param_comms", at, 5, **args)
+
+
+def test_59_collectives_of_several_kinds_and_groups_in_one_kernel(tmp_path: Path) -> None:
+    profile = collective(Profile(), 0, "_allgather_base")
+    collective(profile, 10, "_reduce_scatter_base")
+    collective(profile, 20, "_allgather_base")
+    collective(profile, 30, "_allgather_base", Process_Group_Name="2")
     profile.op("nccl:coalesced", 40, 10, cat="user_annotation").call("launch", 41, 1, 9)
-    profile.kernel("ncclDevKernel_SendRecv(ncclDevComm*)", 50, 5, 9)
+    profile.kernel("ncclDevKernel_Generic", 50, 5, 9)
     result = converted(device=profile.write(tmp_path / "d.json"))
-    kinds = [node.type for node in result.trace.nodes if node.name == "record_param_comms"]
-    assert kinds == [NodeType.COMM_SEND, NodeType.COMM_RECV]
-    assert [size for _, _, size, _ in communication(result)] == [2048, 2048]
-    assert any("1 kernels carry batches of 2" in w for w in result.report.warnings)
+    assert [fact[1:] for fact in communication(result)] == [
+        (CollectiveType.ALL_GATHER, 2 * 2048, "1"),
+        (CollectiveType.REDUCE_SCATTER, 2048, "1"),
+        (CollectiveType.ALL_GATHER, 2048, "2"),
+    ]
+
+
+def test_59_records_of_another_collective_than_the_kernels_stay_alone(tmp_path: Path) -> None:
+    profile = collective(Profile(), 0, "allreduce")
+    profile.op("nccl:coalesced", 40, 10, cat="user_annotation").call("launch", 41, 1, 9)
+    profile.kernel("ncclDevKernel_AllGather_RING_LL", 50, 5, 9)
+    result = converted(device=profile.write(tmp_path / "d.json"))
+    assert [fact[:2] for fact in communication(result)] == [
+        ("record_param_comms", CollectiveType.ALL_REDUCE),
+        ("ncclDevKernel_AllGather_RING_LL", CollectiveType.ALL_GATHER),
+    ]
+
+
+def batches(rank: int, count: int = 1) -> Profile:
+    """Batches of a send to the other of two ranks and a receive from it, then a kernel."""
+    profile = Profile(info={"rank": rank, "world_size": 2,
+                            "pg_config": [{"pg_name": "1", "ranks": [0, 1]}]})  # fmt: skip
+    profile.op("step", 0, 100 * count + 5)
+    for at in range(0, 100 * count, 100):
+        collective(profile, at + 1, "send", Dst_Rank=1 - rank)
+        collective(profile, at + 10, "recv", Src_Rank=1 - rank)
+        profile.op("nccl:coalesced", at + 40, 10, cat="user_annotation")
+        profile.call("launch", at + 41, 1, at + 1)
+        profile.kernel("ncclDevKernel_SendRecv(ncclDevComm*)", at + 50, 5, at + 1)
+    last = 100 * count
+    profile.call("launch", last + 1, 1, 999).kernel("gemm", last + 2, 3, 999)
+    return profile
+
+
+def test_60_each_message_of_a_batch_is_a_node(tmp_path: Path) -> None:
+    result = converted(device=batches(0).write(tmp_path / "d.json"))
+    send, recv = result.trace.nodes.where(name="ncclDevKernel_SendRecv(ncclDevComm*)")
+    assert (send.type, recv.type) == (NodeType.COMM_SEND, NodeType.COMM_RECV)
+    assert (send.comm_dst, recv.comm_src) == (1, 1)
+    for node in (send, recv):
+        found = [node.attributes[key] for key in ("comm_size", "comm_tag", "pg_name", "stream")]
+        assert found == [2048, 0, "1", 7]
+        assert node.attributes["is_cpu_op"] is False
+    calls = result.trace.nodes.where(name="record_param_comms")
+    assert [(node.type, node.attributes["is_cpu_op"]) for node in calls] == 2 * [
+        (NodeType.COMP, True)
+    ]
+    assert result.report.added == {"further communications of a kernel": 1}
+    assert result.report.nodes == {"COMP": 7, "COMM_SEND": 1, "COMM_RECV": 1}
+
+
+def test_60_messages_of_a_batch_share_its_kernels_time_and_edges(tmp_path: Path) -> None:
+    result = converted(device=batches(0, count=2).write(tmp_path / "d.json"))
+    found = result.trace.nodes.where(name="ncclDevKernel_SendRecv(ncclDevComm*)")
+    first, second = found[:2], found[2:]
+    assert [node.duration_ns for node in found] == 4 * [5000]
+    assert first[0].start_ns == first[1].start_ns
+    assert [node.same_kernel for node in found] == [None, first[0].id, None, second[0].id]
+    assert first[0].edges == first[1].edges
+    earlier = {node.id for node in first}
+    for node in (*second, *result.trace.nodes.where(name="gemm")):
+        before = {source for source, kind, _ in node.edges if kind is EdgeKind.STREAM}
+        assert before == ({node.id for node in second} if node.name == "gemm" else earlier)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_60_two_ranks_exchange_their_batches(tmp_path: Path, count: int) -> None:
+    for rank in range(2):
+        batches(rank, count).write(tmp_path / f"device.{rank}.json")
+    conversions = convert_directory(tmp_path, None)
+    cured = cure(trace_set(conversions), "astra-sim")
+    assert cured.left.count(Severity.ERROR) == 0
+    kinds = [[node.type for node in trace.nodes] for trace in cured.traces.values()]
+    assert [k.count(NodeType.COMM_SEND) for k in kinds] == [count, count]
+    assert [k.count(NodeType.COMM_RECV) for k in kinds] == [count, count]
+    replayed = replay(trace_set(conversions))
+    assert (replayed.matched, replayed.unmatched) == (4 * count, {})
+    for figures in replayed.figures.values():
+        assert abs(figures.span_error) < 0.01
+        assert figures.replayed.exposed_comm_ns == figures.recorded.exposed_comm_ns
 
 
 def test_61_a_record_that_closed_before_the_launch(tmp_path: Path) -> None:
