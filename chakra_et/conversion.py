@@ -14,7 +14,7 @@ from chakra_et.errors import ChakraError, FormatError
 from chakra_et.files import write
 from chakra_et.io.aside import Aside
 from chakra_et.io.output import make_directory
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
@@ -257,8 +257,8 @@ def _expect(path: PathLike, wanted: FileKind) -> None:
         remedies = {
             (FileKind.LINKED, FileKind.HOST): "It holds both views; give it alone.",
             (FileKind.LINKED, FileKind.DEVICE): "It holds both views; give it alone (--host).",
-            (FileKind.WORKLOAD, FileKind.HOST): "Only traces are converted here.",
-            (FileKind.WORKLOAD, FileKind.DEVICE): "Only traces are converted here.",
+            (FileKind.WORKLOAD, FileKind.HOST): WORKLOAD_REMEDY,
+            (FileKind.WORKLOAD, FileKind.DEVICE): WORKLOAD_REMEDY,
             (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
             (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
         }

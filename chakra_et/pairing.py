@@ -10,7 +10,7 @@ from typing import Final
 
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.archive import members
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.io.source import head
 
 _HEAD_BYTES: Final = 1 << 20
@@ -79,6 +79,16 @@ def pair_directory(directory: str | Path) -> list[Pair]:
     if not hosts and not devices:
         hosts = [c for c in candidates if c.kind is FileKind.LINKED]
     if not hosts and not devices:
+        if paths == [folder]:
+            remedy = (
+                "Name a PyTorch host trace, a Kineto profile, or a directory or archive of them."
+            )
+            kind = sniff(folder)
+            raise ChakraError(
+                f"this is a file of kind {kind.value}",
+                path=folder,
+                remedy=WORKLOAD_REMEDY if kind is FileKind.WORKLOAD else remedy,
+            )
         raise ChakraError(
             f"no trace in this directory: none of its {len(paths)} files is a PyTorch host trace "
             "or a Kineto profile",
