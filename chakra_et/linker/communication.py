@@ -22,6 +22,7 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT, operation
 from chakra_et.linker.facts import Facts, kernel_name_facts
+from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable
 from chakra_et.linker.seen import RECORD, Seen
 from chakra_et.linker.shared_kernels import share_kernels
@@ -109,6 +110,7 @@ def find_communication(
             f"{cut} all-to-all operations have lists of split sizes that the profiler cut; "
             "the sizes of their parts are known in part only"
         )
+    warnings += _unsized(result, table)
     unknown = sum(c.type is NodeType.COMM_COLL and c.collective is None for c in resolved.values())
     if unknown:
         warnings.append(
@@ -127,6 +129,24 @@ def _suspects(seen: Seen) -> list[str]:
         f"{len(rows)} kernels seem to communicate without a collective library "
         f"({', '.join(names)}); nothing tells what they send, so they count as compute"
     ]
+
+
+def _unsized(found: Found, table: Activities) -> list[str]:
+    """What to say of communication without a size; a barrier has none by nature."""
+    rows = [
+        row
+        for row, item in found.by_row.items()
+        if item.facts.size_bytes is None and item.collective is not CollectiveType.BARRIER
+    ]
+    if not rows:
+        return []
+    alone = sum(row < len(table) and _only_profiled(table, row) for row in rows)
+    of_these = f" ({alone} of them are operations that only the profile saw)" if alone else ""
+    return [f"{len(rows)} communication nodes have no size, as no input tells it{of_these}"]
+
+
+def _only_profiled(table: Activities, row: int) -> bool:
+    return bool(table.role[row] == Role.OP and table.host[row] == NONE)
 
 
 def _learn_groups(found: dict[int, Facts], groups: GroupTable) -> None:

@@ -16,6 +16,7 @@ from chakra_et.linker.facts import (
     argument_facts,
     attribute_facts,
     positional_facts,
+    size,
     tensor_bytes,
 )
 from chakra_et.linker.nesting import NONE
@@ -137,7 +138,7 @@ class Seen:
         facts = Facts(name=match["name"] if match else None, sources=["annotation"])
         host_row = int(self.table.host[row])
         if host_row != NONE:
-            facts.size_bytes = tensor_bytes(self._inputs(host_row))
+            facts.size_bytes = size(tensor_bytes(self._inputs(host_row)))
             facts.sources.append("input tensors")
         return facts
 
@@ -145,7 +146,7 @@ class Seen:
         assert self.host is not None
         try:
             values = msgspec.json.decode(self.texts[self.host.inputs[host_row]][0])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return []
         return values if isinstance(values, list) else []
 

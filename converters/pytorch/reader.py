@@ -200,7 +200,13 @@ class _Columns:
                 else:
                     for place, value in zip(places, column, strict=True):
                         core[name][place] = value
-        self.op_schema += map(self.op_schemas.__getitem__, core.pop("op_schema"))
+        schemas = core.pop("op_schema")
+        if set(map(type, schemas)) != {str}:
+            wrong = sum(type(text) is not str for text in schemas)
+            if wrong:
+                self.repairs.mend("op_schema that is no text", None, wrong)
+            schemas = [text if type(text) is str else "" for text in schemas]
+        self.op_schema += map(self.op_schemas.__getitem__, schemas)
         for name, column in core.items():
             self.core[name] += column
 
@@ -254,7 +260,13 @@ class _Columns:
         )
 
     def _check_attribute(self, name: str, attribute: HostAttribute) -> None:
-        """Leave out values that are not of the declared type."""
+        """Leave out values that are not of the declared type, and second ones of a node."""
+        if len(set(attribute.rows)) < len(attribute.rows):
+            first = dict(reversed(list(zip(attribute.rows, attribute.values, strict=True))))
+            self.repairs.mend(
+                f"{name} that a node has twice", None, len(attribute.rows) - len(first)
+            )
+            attribute.rows, attribute.values = list(first), list(first.values())
         low, high = _RANGES.get(attribute.declared_type, (0, 0))
         if not high or all(type(v) is int and low <= v < high for v in attribute.values):
             return

@@ -313,7 +313,7 @@ def test_63_a_span_around_the_launch_tells_the_collective(tmp_path: Path, span: 
     assert [fact[1] for fact in found] == [CollectiveType.ALL_TO_ALL]
 
 
-# 70 (matching one collective across ranks) is owned by the issue about many ranks.
+# 70 (matching one collective across ranks): chakra_et/replay/matching.py, tests/test_replay.py.
 
 
 @pytest.mark.parametrize(
@@ -333,4 +333,47 @@ def test_the_rank_is_told_by_the_place_in_a_group(tmp_path: Path) -> None:
     assert converted(device=bare, rank=2).report.rank == 2
 
 
-# 72 to 75: test_a8.py has the test of 72, and says who owns the others.
+@pytest.mark.parametrize("nelems", [None, "many", -5, 1.5, 2**62])
+def test_71_a_size_that_cannot_be_is_none(tmp_path: Path, nelems: Any) -> None:
+    profile = one_kernel("ncclDevKernel_AllReduce", **{**facts("allreduce"), "dtype": "Double"})
+    profile.events[-1]["args"]["In msg nelems"] = nelems
+    result = converted(device=profile.write(tmp_path / "d.json"))
+    assert communication(result)[0][2] is None
+    assert "1 communication nodes have no size, as no input tells it" in result.report.warnings
+
+
+def test_71_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None:
+    host = HostRecording().op(3, "step", rf_id=1)
+    profile = Profile().op("step", 0, 10, rf_id=1)
+    profile.op("gloo:all_reduce", 12, 5, cat="user_annotation").op("gloo:barrier", 20, 5)
+    result = converted(host.write(tmp_path / "h.json"), profile.write(tmp_path / "d.json"))
+    assert [fact[:3] for fact in communication(result)] == [
+        ("gloo:all_reduce", CollectiveType.ALL_REDUCE, None),
+        ("gloo:barrier", CollectiveType.BARRIER, None),
+    ]
+    assert (
+        "1 communication nodes have no size, as no input tells it (1 of them are operations that "
+        "only the profile saw)"
+    ) in result.report.warnings
+
+
+@pytest.mark.parametrize("size", [10**12, -3])
+def test_66_a_group_larger_than_can_be(tmp_path: Path, size: int) -> None:
+    info = {"rank": 0, "pg_config": [{"pg_name": "0", "ranks": [], "pg_size": size}]}
+    result = converted(device=Profile(info=info).op("a", 1, 1).write(tmp_path / "d.json"))
+    (group,) = result.trace.groups
+    assert (group.ranks, group.size, result.report.world_size) == ((), 0, None)
+    assert any("which cannot be" in warning for warning in result.report.warnings)
+
+
+@pytest.mark.parametrize("peer", [2**31, -1, "x", None])
+def test_60_a_peer_that_cannot_be_is_none(tmp_path: Path, peer: Any) -> None:
+    profile = one_kernel("ncclDevKernel_SendRecv", **facts("send"), **{"Dst Rank": peer})
+    result = converted(device=profile.write(tmp_path / "d.json"))
+    (node,) = result.trace.nodes.where(type=NodeType.COMM_SEND)
+    assert node.comm_dst is None
+
+
+# 72: test_a8.py. 73 (sizes of 0) and 74 (sends and receives that do not match): rules of
+# `chakra validate`, tests/validators/test_rules.py and test_across_ranks.py. 75 (order within a
+# process group): chakra_et/linker/edges/group.py, tests/test_link.py.
