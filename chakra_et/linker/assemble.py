@@ -308,7 +308,7 @@ def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupT
         rest = dict(host.metadata)
         metadata.set("schema", Kind.STRING, host.schema)
         metadata.set("pid", Kind.UINT64, host.pid)
-        metadata.set("time", Kind.STRING, rest.pop("time", None))
+        metadata.set("time", Kind.STRING, _text(rest.pop("time", None)))
         for name in ("start_ts", "finish_ts"):
             value = rest.pop(name, None)
             metadata.set(

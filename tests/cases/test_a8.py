@@ -182,6 +182,17 @@ def test_106_metadata_is_carried(tmp_path: Path) -> None:
     assert found == ["1.1.1-chakra.0.0.4", 4000, 3, 8, "trace.json"]
 
 
+@pytest.mark.parametrize("value", [7, None, ["2026"], {"a": 1}, 1.5])
+@pytest.mark.parametrize("key", ["time", "pid", "start_ts", "finish_ts", "schema", "extra"])
+def test_106_metadata_of_any_type_do_no_harm(tmp_path: Path, key: str, value: Any) -> None:
+    path = HostRecording().op(3, "a").write(tmp_path / "h.json")
+    document = {**json.loads(path.read_text()), key: value}
+    result = converted(write(path, json.dumps(document)), output=tmp_path / "t.et")
+    assert chakra_et.read(tmp_path / "t.et") == result.trace
+    if key == "extra" and value is not None:
+        assert json.loads(str(result.trace.metadata.get("host_metadata"))) == {key: value}
+
+
 # 108 (units): schema/README.md, tests/test_schema.py. 107 (dimensions): what the profiler
 # says of a kernel is carried whole.
 
