@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chakra_et.definitions import NodeType
+from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication_table import NO_COMMUNICATION, operation
 from chakra_et.linker.facts import Facts, kernel_name_facts
 from chakra_et.linker.nesting import NONE
@@ -36,13 +36,19 @@ def share_kernels(
     for start, call, row in issued:
         lane = int(table.lane[call])
         after, since[lane] = since.get(lane, -(1 << 62)), start
-        if operation(found[row].name or "") is not None:
+        own = operation(found[row].name or "")
+        if own is not None and seen.record_above(row) != NONE:
             continue
         starts, rows = lanes.get(lane, ([], []))
         members = rows[bisect_right(starts, after) : bisect_left(starts, start)]
         told = [(m, t) for m in members if m not in covered and (t := seen.host_facts(m))]
         told = [(m, t) for m, t in told if t.name not in NO_COMMUNICATION]
-        if not told or _contradicts(seen.name(row), [t for _, t in told]):
+        if isinstance(own, CollectiveType):
+            # Its arguments say all; only the record must not count as another one.
+            told = [(m, t) for m, t in told if operation(t.name or "") is own]
+            covered.update(m for m, _ in told[-1:])
+            continue
+        if not told or _contradicts(own or _named(seen.name(row)), [t for _, t in told]):
             continue
         covered.update(m for m, _ in told)
         first, *others = _apart([t for _, t in told])
@@ -58,10 +64,14 @@ def _issuer(table: Activities, row: int) -> int:
     return int(table.caller[row]) if launch == NONE else launch
 
 
-def _contradicts(kernel: str, members: list[Facts]) -> bool:
-    """Whether a kernel's name tells a collective that none of the records is."""
+def _named(kernel: str) -> CollectiveType | NodeType | None:
+    """The operation that a kernel's name tells."""
     told = kernel_name_facts(kernel)
-    kind = operation(told.name or "") if told is not None else None
+    return operation(told.name or "") if told is not None else None
+
+
+def _contradicts(kind: CollectiveType | NodeType | None, members: list[Facts]) -> bool:
+    """Whether a kernel is of a kind that none of the records is."""
     return kind is not None and kind not in {operation(member.name or "") for member in members}
 
 

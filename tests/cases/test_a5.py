@@ -141,6 +141,39 @@ def test_60_each_message_of_a_batch_is_a_node(tmp_path: Path) -> None:
     assert result.report.nodes == {"COMP": 7, "COMM_SEND": 1, "COMM_RECV": 1}
 
 
+@pytest.mark.parametrize("kernel", ["send", "recv", "allreduce"])
+def test_60_a_kernel_that_names_one_operation_of_its_batch(tmp_path: Path, kernel: str) -> None:
+    profile = collective(Profile(info={"rank": 0}), 0, "send", Dst_Rank=1)
+    collective(profile, 10, "recv", Src_Rank=1)
+    collective(profile, 20, "allreduce")
+    if kernel != "allreduce":
+        profile.events.pop()
+    profile.op("nccl:coalesced", 40, 10, cat="user_annotation").call("launch", 41, 1, 9)
+    profile.kernel("ncclDevKernel_Generic", 50, 5, 9, **facts(kernel))
+    result = converted(device=profile.write(tmp_path / "d.json"))
+    found = [node.type for node in result.trace.nodes if "comm_size" in node.attributes]
+    assert sorted(found) == [NodeType.COMM_SEND, NodeType.COMM_RECV] + (
+        [NodeType.COMM_COLL] if kernel == "allreduce" else []
+    )
+
+
+def test_60_peers_of_positional_inputs_are_places_in_the_group(tmp_path: Path) -> None:
+    groups = '[{"pg_name": "5", "ranks": [1, 3], "group_size": 2}]'
+    host = HostRecording()
+    host.op(9, "## process_group:init ##", inputs=([groups], [[]], ["String"]))
+    profile = Profile(info={"rank": 1, "world_size": 4})
+    for number, name in ((1, "send"), (2, "recv")):
+        tensors = [[number, number, 0, 100 * number, 4, "cuda:0"]]
+        values = [tensors, [number, True], ["5", "pp"], 1, name, [], [], 1, 2, 2]
+        host.op(9 + number, "record_param_comms", rf_id=number, inputs=(values, [], []))
+        profile.op("record_param_comms", 10 * number, 5, rf_id=number)
+    profile.call("launch", 41, 1, 9).kernel("ncclDevKernel_SendRecv", 50, 5, 9)
+    result = converted(host.write(tmp_path / "h.json"), profile.write(tmp_path / "d.json"))
+    send, recv = result.trace.nodes.where(name="ncclDevKernel_SendRecv")
+    assert (send.comm_dst, send.comm_size, send.comm_src) == (3, 400, 1)
+    assert (recv.comm_src, recv.comm_size, recv.comm_dst) == (3, 800, 1)
+
+
 def test_60_messages_of_a_batch_share_its_kernels_time_and_edges(tmp_path: Path) -> None:
     result = converted(device=batches(0, count=2).write(tmp_path / "d.json"))
     found = result.trace.nodes.where(name="ncclDevKernel_SendRecv(ncclDevComm*)")
@@ -170,6 +203,16 @@ def test_60_two_ranks_exchange_their_batches(tmp_path: Path, count: int) -> None
     for figures in replayed.figures.values():
         assert abs(figures.span_error) < 0.01
         assert figures.replayed.exposed_comm_ns == figures.recorded.exposed_comm_ns
+
+
+def test_61_work_without_a_launch_has_the_facts_of_the_operation_that_it_names(
+    tmp_path: Path,
+) -> None:
+    profile = collective(Profile(), 0, "allreduce", External_id=5)
+    profile.kernel("ncclDevKernel_Generic", 50, 5, 77, **{"External id": 5})
+    result = converted(device=profile.write(tmp_path / "d.json"))
+    found = communication(result)
+    assert found == [("ncclDevKernel_Generic", CollectiveType.ALL_REDUCE, 2048, "1")]
 
 
 def test_61_a_record_that_closed_before_the_launch(tmp_path: Path) -> None:
