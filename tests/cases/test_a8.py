@@ -153,6 +153,17 @@ def test_a_fork_that_moves_types_is_told_by_the_names(tmp_path: Path) -> None:
     assert [node.duration_ns for node in trace.nodes] == [1500, 0]
 
 
+def test_what_was_converted_from_a_fork_is_not_converted_again(tmp_path: Path) -> None:
+    data = framed(
+        fields((2, fields((1, b"schema")) + field_bytes(29, b"1.0.2-chakra.0.0.4"))),
+        fields((1, 1), (2, b"COMP_NODE_layer"), (3, 5), (7, 1500)),
+    )
+    trace = chakra_et.read(write(tmp_path / "fork.et", data))
+    trace.nodes.type[0] = NodeType.COMM_SEND
+    chakra_et.write(trace, tmp_path / "t.et")
+    assert chakra_et.read(tmp_path / "t.et") == trace
+
+
 # 102 (one table of groups): chakra_et.model.TraceSet, tests/test_model.py.
 
 
