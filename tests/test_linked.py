@@ -131,6 +131,22 @@ def test_device_work_of_an_operation_that_is_not_there(tmp_path: Path) -> None:
     assert result.report.joins[1].matched == 2
 
 
+def test_device_work_without_a_category_is_counted_as_such(tmp_path: Path) -> None:
+    report = converted(changed(tmp_path, 4, cat="")).report
+    assert {name: tally.kept for name, tally in report.records.items()} == {
+        "(empty)": 1,
+        "kernel": 2,
+    }
+
+
+def test_callers_are_believed_where_the_roots_are_missing(tmp_path: Path) -> None:
+    content = document()
+    content["nodes"] = content["nodes"][2:]
+    result = converted(write(tmp_path / "linked.json", json.dumps(content)))
+    assert callers(result, "aten::mm") == {"ProfilerStep#1"}
+    assert result.report.added == {"unrecorded parents": 1}
+
+
 @pytest.mark.parametrize("ts", ["soon", "9" * 30, True])
 def test_times_that_are_none(tmp_path: Path, ts: Any) -> None:
     report = converted(changed(tmp_path, 4, ts=ts)).report

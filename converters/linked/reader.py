@@ -65,17 +65,17 @@ def read_linked(path: str | Path, *, strict: bool = False) -> LinkedTrace:
         raise missing_array(path, _NESTED, "Is this a trace that chakra_trace_link wrote?")
     columns: LinkedColumns[Any] = read.columns
     host = columns.host.finish(Path(path), read.metadata, [], read.repairs)
-    return _tie(columns, *_with_sound_callers(host))
+    return _tie(columns, *_with_sound_callers(host, nested))
 
 
-def _with_sound_callers(host: HostTrace) -> tuple[HostTrace, list[str]]:
+def _with_sound_callers(host: HostTrace, nested: bool) -> tuple[HostTrace, list[str]]:
     """The host nodes with callers that the new numbers name, or with none.
 
     Nodes of layout A keep the old numbers of their callers; `fw_parent` is an old number always.
     """
     host = replace(host, fw_parent=np.zeros_like(host.fw_parent))
     root = int(np.argmin(host.id)) if len(host) else 0
-    if len(host) and host.parent[root] not in (host.id[root], NO_CALLER):
+    if not nested and len(host) and host.parent[root] not in (host.id[root], NO_CALLER):
         warning = (
             "the nodes were numbered anew, but not the callers that they name; nesting in time "
             "tells the callers"
@@ -159,12 +159,12 @@ def _device(columns: LinkedColumns[Any], host: HostTrace, host_row: dict[int, in
         return values
 
     nothing = np.full(count, NO_ID, np.int64)
-    categorized = [categories[node.cat] for node in work]
+    categorized = [categories[_category(node)] for node in work]
     device = DeviceTrace(
         path=host.path,
         metadata={},
         base_time_ns=0,
-        counts=dict(Counter([(node.cat, "X") for node in work])) | {(HOST_TIMES, "X"): own},
+        counts={(HOST_TIMES, "X"): own} | Counter([(_category(node), "X") for node in work]),
         role=column(Role.OP, Role.WORK).astype(np.uint8),
         category=column(0, categorized).astype(np.int32),
         categories=categories,
@@ -190,6 +190,10 @@ def _device(columns: LinkedColumns[Any], host: HostTrace, host_row: dict[int, in
         repairs=replace(host.repairs, kinds={}),
     )
     return quarantine(device.select(told, NO_TIME))
+
+
+def _category(node: Any) -> str:
+    return node.cat or "(empty)"
 
 
 def _stream(value: Any) -> int:
