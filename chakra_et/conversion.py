@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from chakra_et.converters.kineto import DeviceTrace, read_device, split_processes
+from chakra_et.converters.linked import read_linked
 from chakra_et.converters.pytorch import HostTrace, read_host
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.files import write
 from chakra_et.io.aside import Aside
 from chakra_et.io.output import make_directory
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
@@ -56,7 +57,8 @@ def convert(
 ) -> Conversion:
     """Link a PyTorch host trace and the Kineto profile of the same run into one trace.
 
-    Either file may be missing; either may be gzip or zstd. `output` is written if given: protobuf,
+    Either file may be missing; either may be gzip or zstd. A file of both that another tool has
+    linked is given as `host`, alone. `output` is written if given: protobuf,
     or JSON for a name that ends in `.json`; `.gz` and `.zst` compress. `rank` is told by the
     profile, else by the members of its process groups, else by the files' names, if not given.
     Damaged input is mended where that is possible, and the report says so; with `strict` it is
@@ -70,10 +72,13 @@ def convert(
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
     options = _Options(strict, window(steps, annotation), align_clocks)
-    host_trace, profile = _read(host, device, strict)
-    processes = {} if profile is None else split_processes(profile)
-    device_trace = _one_of(processes, host_trace)
-    conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
+    if host is not None and device is None and is_linked(host):
+        conversion = _convert_linked(host, rank, options)
+    else:
+        host_trace, profile = _read(host, device, strict)
+        processes = {} if profile is None else split_processes(profile)
+        device_trace = _one_of(processes, host_trace)
+        conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
     if output is not None:
         _write(conversion, Path(output))
     return conversion
@@ -128,8 +133,34 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
     )
 
 
+def is_linked(path: PathLike) -> bool:
+    """Whether a file holds a host trace and a profile that another tool has linked."""
+    return sniff(path) is FileKind.LINKED
+
+
+def _convert_linked(path: PathLike, rank: int | None, options: _Options) -> Conversion:
+    if options.window is not None:
+        raise ChakraError(
+            "no window can be cut out of a linked trace",
+            path=path,
+            remedy="Convert it whole, or give the host trace and the profile that it was made of.",
+        )
+    read = read_linked(path, strict=options.strict)
+    found = link(
+        read.host,
+        read.device,
+        rank,
+        named_rank=rank_in_name(path),
+        aligned=options.align_clocks,
+        linked=read,
+    )
+    return Conversion(found.trace, found.report)
+
+
 def _convert_pair(pair: Pair, options: _Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
+    if pair.host is not None and pair.device is None and is_linked(pair.host):
+        return [_convert_linked(pair.host, pair.rank, options)]
     host = None if pair.host is None else _read_host(pair.host, options.strict)
     processes = (
         {0: None}
@@ -224,10 +255,10 @@ def _expect(path: PathLike, wanted: FileKind) -> None:
     kind = sniff(path)
     if kind is not wanted:
         remedies = {
-            (FileKind.LINKED, FileKind.HOST): "Give the two files that it was made from.",
-            (FileKind.LINKED, FileKind.DEVICE): "Give the two files that it was made from.",
-            (FileKind.WORKLOAD, FileKind.HOST): "Only traces are converted here.",
-            (FileKind.WORKLOAD, FileKind.DEVICE): "Only traces are converted here.",
+            (FileKind.LINKED, FileKind.HOST): "It holds both views; give it alone.",
+            (FileKind.LINKED, FileKind.DEVICE): "It holds both views; give it alone (--host).",
+            (FileKind.WORKLOAD, FileKind.HOST): WORKLOAD_REMEDY,
+            (FileKind.WORKLOAD, FileKind.DEVICE): WORKLOAD_REMEDY,
             (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
             (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
         }

@@ -891,6 +891,20 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=(),
         since="chakra-et 0.1.0",
     ),
+    "same_kernel": Attribute(
+        name="same_kernel",
+        scope="node",
+        kind=Kind.UINT64,
+        accepts=_INTEGER,
+        unit="id",
+        meaning=(
+            "The node of the kernel that carries this communication among others. Both have the "
+            "kernel's interval: whoever adds up time counts it once."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
     "comm_facts": Attribute(
         name="comm_facts",
         scope="node",
@@ -1507,6 +1521,14 @@ class NodeAttributes:
     def output_strides(self) -> str | None:
         """Strides of the outputs, as raw JSON: a list with one entry per output. Unit: elements."""
         return self._text("output_strides")
+
+    @property
+    def same_kernel(self) -> int | None:
+        """The node of the kernel that carries this communication among others.
+
+        Both have the kernel's interval: whoever adds up time counts it once.
+        """
+        return self._integer("same_kernel")
 
     @property
     def comm_facts(self) -> str | None:

@@ -15,7 +15,7 @@ from chakra_et.converters.et.old_schema import OldSchemaError
 from chakra_et.converters.et.wire import WireError
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.output import atomic_output
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.io.source import head, read_all
 from chakra_et.model import Trace
 
@@ -36,7 +36,9 @@ def read(path: str | Path) -> Trace:
         raise ChakraError(
             f"this is a {kind.value}, not an ET",
             path=path,
-            remedy="`chakra convert`, or chakra_et.convert in Python, links such files to an ET.",
+            remedy=WORKLOAD_REMEDY
+            if kind is FileKind.WORKLOAD
+            else "`chakra convert`, or chakra_et.convert in Python, links such files to an ET.",
         )
     data = read_all(path)
     try:

@@ -10,7 +10,7 @@ from typing import Final
 
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.archive import members
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.io.source import head
 
 _HEAD_BYTES: Final = 1 << 20
@@ -60,7 +60,8 @@ def pair_directory(directory: str | Path) -> list[Pair]:
     `directory` may also be an archive, or one file.
 
     Pairs have one process id; where ids do not tell, one rank; where there is but one of each
-    kind, they are a pair. Raises ChakraError when there is no such file.
+    kind, they are a pair. A linked trace, which holds both, counts where there are no others, as a
+    host trace alone. Raises ChakraError when there is no such file.
     """
     folder = Path(directory)
     try:
@@ -76,6 +77,18 @@ def pair_directory(directory: str | Path) -> list[Pair]:
     hosts = [c for c in candidates if c.kind is FileKind.HOST]
     devices = [c for c in candidates if c.kind is FileKind.DEVICE]
     if not hosts and not devices:
+        hosts = [c for c in candidates if c.kind is FileKind.LINKED]
+    if not hosts and not devices:
+        if paths == [folder]:
+            remedy = (
+                "Name a PyTorch host trace, a Kineto profile, or a directory or archive of them."
+            )
+            kind = sniff(folder)
+            raise ChakraError(
+                f"this is a file of kind {kind.value}",
+                path=folder,
+                remedy=WORKLOAD_REMEDY if kind is FileKind.WORKLOAD else remedy,
+            )
         raise ChakraError(
             f"no trace in this directory: none of its {len(paths)} files is a PyTorch host trace "
             "or a Kineto profile",
@@ -123,10 +136,10 @@ def _look(path: Path) -> _Candidate | None:
         kind = sniff(path)
     except FormatError:
         return None
-    if kind not in (FileKind.HOST, FileKind.DEVICE):
+    if kind not in (FileKind.HOST, FileKind.DEVICE, FileKind.LINKED):
         return None
     start = head(path, _HEAD_BYTES)
-    pattern = _HOST_PID if kind is FileKind.HOST else _HOST_RECORD
+    pattern = _HOST_RECORD if kind is FileKind.DEVICE else _HOST_PID
     pid = pattern.search(start)
     rank = _RANK.search(start) if kind is FileKind.DEVICE else None
     return _Candidate(

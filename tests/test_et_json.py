@@ -124,6 +124,21 @@ def test_storage_is_told_in_words() -> None:
     assert decode_json(encoded(trace)) == trace
 
 
+def test_operations_on_storage_have_the_names_of_the_schema() -> None:
+    messages = [pb.Node(id=place, type=pb.STORAGE_NODE) for place in range(1, 5)]
+    messages[0].storage.fs.op = pb.FsOp.FS_OP_PREAD
+    messages[1].storage.page.op = pb.PageOp.PAGE_OP_READAHEAD_ASYNC
+    messages[2].storage.block.queue_event = pb.BlockOp.BLOCK_EVENT_DISPATCH
+    messages[2].storage.block.nr_sectors = 8
+    messages[3].storage.page.op = 5  # has no name
+    trace = decode_et(framed(b"", *(m.SerializeToString() for m in messages)))
+    document = encoded(trace)
+    assert [node["storage"] for node in json.loads(document)["nodes"]] == [
+        json_format.MessageToDict(message)["storage"] for message in messages
+    ]
+    assert decode_json(document) == trace
+
+
 # --- Agreement with protobuf and with the schema -------------------------------------------------
 
 

@@ -255,7 +255,8 @@ def test_json_schema_agrees_with_the_protobuf_json_mapping() -> None:
     to_dict = importlib.import_module("google.protobuf.json_format").MessageToDict
     metadata = et_def_pb2.GlobalMetadata(version="1.0.0")
     storage = et_def_pb2.StorageInfo(
-        level=et_def_pb2.STORAGE_LEVEL_FS, fs=et_def_pb2.FsOp(op="read", fd=-1, size_bytes=2**63)
+        level=et_def_pb2.STORAGE_LEVEL_FS,
+        fs=et_def_pb2.FsOp(op=et_def_pb2.FsOp.FS_OP_READ, fd=-1, size_bytes=2**63),
     )
     node = et_def_pb2.Node(
         id=2**64 - 1, type=et_def_pb2.STORAGE_NODE, ctrl_deps=[0], data_deps=[1], storage=storage

@@ -50,13 +50,13 @@ MESSAGES = {
     ),
     "StorageInfo": "1 StorageLevel level, 10 FsOp fs, 11 PageOp page, 12 BlockOp block",
     "FsOp": (
-        "1 string op, 2 string pathname, 3 int32 fd, 4 uint64 offset, 5 uint64 size_bytes, "
+        "1 OpType op, 2 string pathname, 3 int32 fd, 4 uint64 offset, 5 uint64 size_bytes, "
         "6 uint32 flags"
     ),
-    "PageOp": "1 string op, 2 uint64 inode, 3 uint64 page_index, 4 uint32 nr_pages",
+    "PageOp": "1 OpType op, 2 uint64 inode, 3 uint64 page_index, 4 uint32 nr_pages",
     "BlockOp": (
-        "1 string op, 2 string queue_event, 3 string device, 4 uint64 lba, 5 uint64 nr_sectors, "
-        "6 string req_op_flags"
+        "1 OpType op, 2 QueueEvent queue_event, 3 string device, 4 uint64 lba, "
+        "5 uint32 nr_sectors, 6 uint32 req_op_flags"
     ),
 }
 SCALARS = [

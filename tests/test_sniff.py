@@ -9,7 +9,7 @@ import pytest
 from recordings import HostRecording, Profile
 
 import chakra_et
-from chakra_et import ChakraError, convert
+from chakra_et import ChakraError, convert, convert_directory, validate
 from chakra_et.io.sniff import FileKind, sniff
 
 JSONIZER = (
@@ -52,10 +52,24 @@ def test_objects_one_behind_another_are_an_et(tmp_path: Path) -> None:
     assert trace.nodes[1].data_deps == [1]
 
 
-def test_a_linked_trace_is_named_with_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text(json.dumps(LINKED))
-    with pytest.raises(ChakraError, match=r"linked host and device trace.*two files"):
-        convert(tmp_path / "t.json")
+def test_a_workload_text_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "workload.txt"
+    path.write_text("MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8 2\n")
+    refused = pytest.raises(ChakraError, match=r"workload text.*neither ranks nor who waits")
+    with refused:
+        convert(path)
+    with refused:
+        convert_directory(path, None)
+    with refused:
+        chakra_et.read(path)
+    (told,) = validate([path]).unreadable
+    assert "neither ranks nor who waits" in str(told)
+
+
+def test_one_file_that_is_no_trace_of_a_run_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"format": "chakra-et", "nodes": []}')
+    with pytest.raises(ChakraError, match=r"this is a file of kind ET \(JSON\)"):
+        convert_directory(tmp_path / "t.json", None)
 
 
 def test_written_traces_are_told(tmp_path: Path) -> None:

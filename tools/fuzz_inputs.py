@@ -34,7 +34,8 @@ from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.io.source import read_all
 from chakra_et.linker.report import Report
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+ROOT = Path(__file__).resolve().parents[1]
+OWN = (ROOT / "examples", ROOT / "tests" / "linked")
 PIECE = 40
 """Records in a piece of a trace."""
 ET_BYTES = 1 << 14
@@ -166,8 +167,8 @@ SMALL: list[Mutation] = [
 def pieces(data: Path | None) -> list[bytes]:
     """Short pieces of real traces, and whole ETs that are short."""
     corpus = []
-    for folder in (EXAMPLES, data):
-        for path in sorted(folder.rglob("*")) if folder is not None else []:
+    for folder in OWN if data is None else (*OWN, data):
+        for path in sorted(folder.rglob("*")):
             if not path.is_file() or path.suffix == ".md" or path.name == "LICENSE":
                 continue
             content = read_all(path)
@@ -212,7 +213,7 @@ def attempt(path: Path, output: Path) -> str:
         if kind in (FileKind.ET, FileKind.ET_JSON):
             read(path)
             return "read"
-        is_host = kind is FileKind.HOST
+        is_host = kind in (FileKind.HOST, FileKind.LINKED)
         result = convert(path if is_host else None, None if is_host else path, output)
     except ChakraError:
         assert not output.exists(), "an error, but an output"

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.conversion import convert
 from chakra_et.converters.et import decode_et, decode_json
 from chakra_et.converters.et.wire import WireError
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.io.source import read_all
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.file_facts import FileFacts, file_facts
@@ -134,6 +135,10 @@ def _read(path: Path, inputs: Inputs) -> TraceView | None:
         if not _ET_NAME.fullmatch(path.name):
             raise
         kind = FileKind.ET
+    if kind is FileKind.WORKLOAD:
+        raise FormatError(f"this is a {kind.value}", path=path, remedy=WORKLOAD_REMEDY)
+    if kind is FileKind.LINKED:
+        return TraceView(convert(path).trace, _rank_of(path), str(path))
     data = read_all(path)
     if kind is FileKind.ET:
         return _read_et(path, data, inputs)

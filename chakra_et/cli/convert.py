@@ -11,7 +11,7 @@ from rich.console import Console
 
 from chakra_et.cli.show import show_conversion
 from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
-from chakra_et.conversion import Conversion, convert, convert_directory, trace_set
+from chakra_et.conversion import Conversion, convert, convert_directory, is_linked, trace_set
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import atomic_output
 
@@ -21,7 +21,8 @@ def convert_command(
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="A directory or archive of host traces and profiles, paired by process and rank.",
+            help="A directory or archive of host traces and profiles, paired by process and rank; "
+            "or a trace that another tool has linked.",
             show_default=False,
         ),
     ] = None,
@@ -94,6 +95,9 @@ def convert_command(
     """
     if output is None:
         raise ChakraError("no output", remedy="Say where to write with -o OUT.")
+    if directory is not None and host is None and directory.is_file() and is_linked(directory):
+        # A pair in one file, not a directory of them.
+        host, directory = directory, None
     if directory is not None and (host or device or rank is not None):
         raise ChakraError(
             "both a directory and single files", remedy="Give DIR, or --host and --device."

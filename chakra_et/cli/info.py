@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.show import show_trace
-from chakra_et.converters.kineto import read_device
+from chakra_et.converters.kineto import Role, read_device
+from chakra_et.converters.linked import read_linked
 from chakra_et.converters.pytorch import read_host
 from chakra_et.files import read
 from chakra_et.io.sniff import FileKind, sniff
@@ -32,5 +33,13 @@ def info_command(
         for (category, phase), count in sorted(device.counts.items()):
             console.print(f"    {count:>8} {category or '(no category)'}, phase {phase}")
         console.print("  make an ET of it with: chakra convert [--host FILE] --device FILE -o OUT")
+    elif kind is FileKind.LINKED:
+        linked = read_linked(file)
+        host, work = linked.host, len(linked.device.rows(Role.WORK))
+        console.print(
+            f"  schema {host.schema}, process {host.pid}, {len(host)} host nodes, "
+            f"{int((linked.record >= 0).sum())} of them with a time, {work} device nodes"
+        )
+        console.print("  make an ET of it with: chakra convert FILE -o OUT")
     else:
         show_trace(console, read(file))

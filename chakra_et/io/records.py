@@ -99,7 +99,8 @@ def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repair
             f"what surrounds the records is not valid JSON: {error}", path=path
         ) from error
     metadata = dict(document) if isinstance(document, dict) else {}
-    metadata.pop(layout.array, None)
+    if metadata.pop(layout.array, None):
+        raise UnsoundError(f'the array "{layout.array}" stands twice', path=path)
     return Records(columns, metadata, repairs, array.found)
 
 

@@ -14,6 +14,12 @@ _HEAD_BYTES: Final = 1 << 16
 _WANTED = "Wanted: a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
 
 
+WORKLOAD_REMEDY: Final = (
+    "It tells layers, but neither ranks nor who waits for whom. `chakra_converter Text` of "
+    "mlc-chakra makes an ET of each rank of it; those are read."
+)
+
+
 class FileKind(Enum):
     """The kinds of input; the value is what people call them."""
 

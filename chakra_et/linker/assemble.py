@@ -16,10 +16,10 @@ from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.communication import Communication
 from chakra_et.linker.communication_table import RECV, SEND
+from chakra_et.linker.companions import Graph
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.own_time import OwnTime
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace
 from chakra_et.version import PRODUCER
@@ -33,17 +33,15 @@ _DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.S
 
 
 def assemble(
-    table: Activities,
+    graph: Graph,
     host: HostTrace | None,
     device: DeviceTrace | None,
-    order: Rows,
-    edges: list[EdgeList],
-    own: OwnTime,
     scopes: dict[int, str],
     communication: dict[int, Communication],
     groups: GroupTable,
 ) -> Trace:
-    """The trace of all activities in the given order; ids count from 1 in that order."""
+    """The trace of all activities in the order of the graph; ids count from 1 in that order."""
+    table, order, own = graph.table, graph.order, graph.own
     view = _View(table, host, device, order)
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
@@ -74,7 +72,14 @@ def assemble(
         [scope for _, scope in waiting],
         np.array([row for row, _ in waiting], np.int64),
     )
-    return Trace(nodes, _edges(order, edges), _metadata(host, device, groups))
+    companions = np.argsort(view.place[graph.companions])
+    nodes.attributes.add(
+        "same_kernel",
+        Kind.UINT64,
+        (view.place[graph.kernels] + 1).astype(np.uint64)[companions],
+        view.place[graph.companions][companions],
+    )
+    return Trace(nodes, _edges(order, graph.edges), _metadata(host, device, groups))
 
 
 class _View:
@@ -303,7 +308,7 @@ def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupT
         rest = dict(host.metadata)
         metadata.set("schema", Kind.STRING, host.schema)
         metadata.set("pid", Kind.UINT64, host.pid)
-        metadata.set("time", Kind.STRING, rest.pop("time", None))
+        metadata.set("time", Kind.STRING, _text(rest.pop("time", None)))
         for name in ("start_ts", "finish_ts"):
             value = rest.pop(name, None)
             metadata.set(

@@ -10,40 +10,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from operator import itemgetter
+from typing import Final
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import (
-    ANNOTATION,
-    HOST_BACKENDS,
-    KERNEL,
-    NO_COMMUNICATION,
-    SUSPECT,
-    operation,
-)
-from chakra_et.linker.facts import (
-    Facts,
-    argument_facts,
-    attribute_facts,
-    kernel_name_facts,
-    positional_facts,
-    tensor_bytes,
-)
+from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT, operation
+from chakra_et.linker.facts import Facts, kernel_name_facts
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable
+from chakra_et.linker.seen import RECORD, Seen
 from chakra_et.linker.shared_kernels import share_kernels
 from chakra_et.model import ProcessGroup
 
-RECORD: Final = "record_param_comms"
 _SUSPECTS_SHOWN: Final = 3
-_ANCESTORS: Final = 8
-"""How far up the callers of a launch the record of its collective is looked for."""
+
+
+@dataclass
+class Found:
+    """Communications by activity row.
+
+    A kernel that carries several has a row for the first of them; the others have the rows behind
+    those of the table, and `kernels` is the row of the kernel of each, ascending.
+    """
+
+    by_row: dict[int, Communication]
+    kernels: npt.NDArray[np.int64]
+
+    def of(self, table: Activities) -> dict[int, Communication]:
+        """Communications of the rows of a table."""
+        return {row: item for row, item in self.by_row.items() if row < len(table)}
 
 
 @dataclass
@@ -63,13 +64,13 @@ def find_communication(
     groups: GroupTable,
     warnings: list[str],
     named_rank: int | None = None,
-) -> dict[int, Communication]:
+) -> Found:
     """Facts by activity row.
 
-    One operation is one node: its kernel, where the profile has it; the backend's span, where
+    One communication is one node: its kernel, where the profile has it; the backend's span, where
     communication runs on the host; else the host trace's record of the collective.
     """
-    seen = _Seen(table, host, device)
+    seen = Seen(table, host, device)
     found: dict[int, Facts] = {}
     covered: set[int] = set()
     for row in seen.kernels():
@@ -80,7 +81,7 @@ def find_communication(
         if facts.splits_cut and seen.has_splits(record):
             facts.splits_cut = False
         found[row] = facts
-    warnings += share_kernels(table, seen, found, covered)
+    further = sorted(share_kernels(table, seen, found, covered), key=itemgetter(0))
     for row, facts in found.items():
         facts.merge(seen.annotation_above(row))
         facts.merge(kernel_name_facts(seen.name(row)))
@@ -91,10 +92,14 @@ def find_communication(
         told = seen.host_facts(row)
         if row not in covered and told is not None and told.name not in NO_COMMUNICATION:
             found[row] = told
+    found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
     _learn_groups(found, groups)
     _learn_rank(found, groups, named_rank)
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
-    without = sum(table.role[row] != Role.WORK and seen.name(row) == RECORD for row in resolved)
+    result = Found(resolved, np.array([row for row, _ in further], np.int64))
+    without = sum(
+        table.role[row] != Role.WORK and seen.name(row) == RECORD for row in result.of(table)
+    )
     if without and table.work.any():
         warnings.append(
             f"{without} collectives have no kernel in the profile; host records stand for them"
@@ -105,140 +110,16 @@ def find_communication(
             f"{cut} all-to-all operations have lists of split sizes that the profiler cut; "
             "the sizes of their parts are known in part only"
         )
+    warnings += _unsized(result, table)
     unknown = sum(c.type is NodeType.COMM_COLL and c.collective is None for c in resolved.values())
     if unknown:
         warnings.append(
             f"{unknown} communication nodes have no type: neither file says which collective it is"
         )
-    return resolved
+    return result
 
 
-class _Seen:
-    """Both files, seen from the activity table."""
-
-    def __init__(
-        self, table: Activities, host: HostTrace | None, device: DeviceTrace | None
-    ) -> None:
-        self.table = table
-        self.host = host
-        self.device = device
-        self.host_names: list[str] = [] if host is None else host.names.in_order
-        self.device_names: list[str] = [] if device is None else device.names.in_order
-        self.texts = [] if host is None else host.texts.in_order
-        self.attributes: dict[int, dict[str, Any]] = {}
-        if host is not None:
-            for name, attribute in host.attributes.items():
-                for row, value in zip(attribute.rows, attribute.values, strict=True):
-                    self.attributes.setdefault(row, {})[name] = value
-
-    def name(self, row: int) -> str:
-        host_row, record = int(self.table.host[row]), int(self.table.record[row])
-        if host_row != NONE and self.host is not None:
-            return str(self.host_names[self.host.name[host_row]])
-        assert self.device is not None
-        return str(self.device_names[self.device.name[record]])
-
-    def rows_named(self, chosen: Any, work: bool) -> list[int]:
-        """Activities, on a device or on the host, whose name is one of those chosen."""
-        rows: list[int] = []
-        side = self.table.work == work
-        own = self.table.host != NONE
-        if self.host is not None and not work:
-            mine = np.array([bool(chosen(name)) for name in self.host_names], np.bool_)
-            at = np.flatnonzero(own)
-            rows += at[mine[self.host.name[self.table.host[at]]]].tolist()
-        if self.device is not None:
-            theirs = np.array([bool(chosen(name)) for name in self.device_names], np.bool_)
-            at = np.flatnonzero(side & ~own)
-            rows += at[theirs[self.device.name[self.table.record[at]]]].tolist()
-        return rows
-
-    def kernels(self) -> list[int]:
-        """Device work that communicates."""
-        rows = set(self.rows_named(KERNEL.match, work=True))
-        if self.device is not None:
-            for row in np.flatnonzero(self.table.work).tolist():
-                if b'"Collective name"' in self.device.args[self.table.record[row]]:
-                    rows.add(row)
-        return sorted(rows)
-
-    def host_spans(self) -> list[int]:
-        """Spans of process groups that communicate on the host."""
-        return self.rows_named(lambda name: name.startswith(HOST_BACKENDS), work=False)
-
-    def records(self) -> list[int]:
-        """Records of collectives on the host."""
-        return self.rows_named(lambda name: name == RECORD, work=False)
-
-    def record_above(self, row: int) -> int:
-        """The record of the collective that launched this kernel, or `NONE`."""
-        launch = int(self.table.launch[row])
-        caller = int(self.table.caller[launch]) if launch != NONE else NONE
-        for _ in range(_ANCESTORS):
-            if caller == NONE or self.name(caller) == RECORD:
-                return caller
-            caller = int(self.table.caller[caller])
-        return NONE
-
-    def annotation_above(self, row: int) -> Facts | None:
-        """What the span of a collective around the launch is called: `nccl:all_to_all`."""
-        launch = int(self.table.launch[row])
-        caller = int(self.table.caller[launch]) if launch != NONE else NONE
-        for _ in range(_ANCESTORS):
-            if caller == NONE:
-                return None
-            match = ANNOTATION.match(self.name(caller))
-            if match and operation(match["name"]) is not None:
-                return Facts(name=match["name"], sources=["annotation"])
-            caller = int(self.table.caller[caller])
-        return None
-
-    def kernel_facts(self, row: int) -> Facts:
-        """What the profiler's arguments of a kernel say."""
-        assert self.device is not None
-        return argument_facts(self.device.args[self.table.record[row]], "kernel args")
-
-    def host_facts(self, row: int) -> Facts | None:
-        """What the record of a collective says: its attributes, inputs, and profiled arguments."""
-        if row == NONE:
-            return None
-        facts = Facts()
-        host_row, record = int(self.table.host[row]), int(self.table.record[row])
-        if host_row != NONE:
-            facts.merge(attribute_facts(self.attributes.get(host_row, {})))
-            facts.merge(self._positional_facts(host_row))
-        if record != NONE and self.device is not None:
-            facts.merge(argument_facts(self.device.args[record], "operation args"))
-        return facts if facts.name is not None else None
-
-    def has_splits(self, row: int) -> bool:
-        """Whether the host node has the split sizes, which are never cut there."""
-        host_row = NONE if row == NONE else int(self.table.host[row])
-        return "in_split_size" in self.attributes.get(host_row, {})
-
-    def span_facts(self, row: int) -> Facts:
-        """What a host backend's span says: its name, and the bytes of its input tensors."""
-        match = ANNOTATION.match(self.name(row))
-        facts = Facts(name=match["name"] if match else None, sources=["annotation"])
-        host_row = int(self.table.host[row])
-        if host_row != NONE:
-            facts.size_bytes = tensor_bytes(self._inputs(host_row))
-            facts.sources.append("input tensors")
-        return facts
-
-    def _inputs(self, host_row: int) -> list[Any]:
-        assert self.host is not None
-        try:
-            values = msgspec.json.decode(self.texts[self.host.inputs[host_row]][0])
-        except msgspec.DecodeError:
-            return []
-        return values if isinstance(values, list) else []
-
-    def _positional_facts(self, host_row: int) -> Facts | None:
-        return positional_facts(self._inputs(host_row))
-
-
-def _suspects(seen: _Seen) -> list[str]:
+def _suspects(seen: Seen) -> list[str]:
     """What to say of kernels that seem to communicate by themselves; they stay compute."""
     rows = seen.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)
     if not rows:
@@ -248,6 +129,24 @@ def _suspects(seen: _Seen) -> list[str]:
         f"{len(rows)} kernels seem to communicate without a collective library "
         f"({', '.join(names)}); nothing tells what they send, so they count as compute"
     ]
+
+
+def _unsized(found: Found, table: Activities) -> list[str]:
+    """What to say of communication without a size; a barrier has none by nature."""
+    rows = [
+        row
+        for row, item in found.by_row.items()
+        if item.facts.size_bytes is None and item.collective is not CollectiveType.BARRIER
+    ]
+    if not rows:
+        return []
+    alone = sum(row < len(table) and _only_profiled(table, row) for row in rows)
+    of_these = f" ({alone} of them are operations that only the profile saw)" if alone else ""
+    return [f"{len(rows)} communication nodes have no size, as no input tells it{of_these}"]
+
+
+def _only_profiled(table: Activities, row: int) -> bool:
+    return bool(table.role[row] == Role.OP and table.host[row] == NONE)
 
 
 def _learn_groups(found: dict[int, Facts], groups: GroupTable) -> None:

@@ -15,10 +15,11 @@ from chakra_et.linker.communication_table import (
     WITHOUT_ROOT,
     operation,
 )
-from chakra_et.linker.process_groups import parse_ranks
+from chakra_et.linker.process_groups import MOST_RANKS, parse_ranks
 
 _CUT_LIST: Final = "..."
-_MOST_RANKS: Final = 1 << 20
+_TELLING: Final = (b'"Collective name"', b'"In msg nelems"', b'"Process Group Name"')
+"""Arguments without any of these say nothing of communication."""
 
 
 @dataclass
@@ -67,9 +68,9 @@ def positional_facts(values: list[Any]) -> Facts | None:
         return None
     group, rank, rest = values[at - 2], values[at - 1], values[at + 3 :]
     facts = Facts(name=values[at], sources=["positional inputs"])
-    facts.size_bytes = tensor_bytes(values[: at - 3])
+    facts.size_bytes = size(tensor_bytes(values[: at - 3]))
     if isinstance(group, list):
-        facts.group = str(group[0]) if group and group[0] != "" else None
+        facts.group = _text(group[0]) if group else None
     elif isinstance(group, int) and group:
         facts.group_number = group
     numbers = [v for v in rest if isinstance(v, int) and not isinstance(v, bool)]
@@ -85,7 +86,7 @@ def positional_facts(values: list[Any]) -> Facts | None:
     if kind in WITHOUT_ROOT and is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
         start, stride = numbers[-3], numbers[-2]
         if start >= 0 and (stride > 0 or numbers[-1] == 1):
-            facts.own_rank = start + stride * rank
+            facts.own_rank = _rank(start + stride * rank)
     return facts
 
 
@@ -103,13 +104,15 @@ def is_int(value: Any) -> bool:
 
 
 def argument_facts(args: bytes, source: str) -> Facts:
-    if b'"Collective name"' not in args and b'"In msg nelems"' not in args:
+    if not any(key in args for key in _TELLING):
         return Facts()
     try:
         found = msgspec.json.decode(args)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return Facts()
-    name = found.get("Collective name")
+    if not isinstance(found, dict):
+        return Facts()
+    name = _text(found.get("Collective name"))
     facts = Facts(
         name=name,
         size_bytes=_bytes(found.get("In msg nelems"), found.get("dtype")),
@@ -125,15 +128,16 @@ def argument_facts(args: bytes, source: str) -> Facts:
     if kind in WITHOUT_ROOT and place is not None and ranks and 0 <= place < len(ranks):
         facts.own_rank = ranks[place]
     if kind is SEND or kind is RECV:
-        facts.peer = _whole(found.get("Dst Rank" if kind is SEND else "Src Rank"))
+        facts.peer = _rank(found.get("Dst Rank" if kind is SEND else "Src Rank"))
     return facts
 
 
 def attribute_facts(attributes: dict[str, Any]) -> Facts:
-    if "collective_name" not in attributes:
+    name = _text(attributes.get("collective_name"))
+    if name is None:
         return Facts()
     return Facts(
-        name=attributes["collective_name"],
+        name=name,
         size_bytes=_bytes(attributes.get("in_msg_nelems"), attributes.get("dtype")),
         group=_text(attributes.get("pg_name")),
         group_size=_whole(attributes.get("pg_size")),
@@ -152,7 +156,7 @@ def _strided(args: dict[str, Any]) -> list[int]:
     start, stride, size = (
         _whole(args.get(key)) for key in ("Global rank start", "Global rank stride", "Group size")
     )
-    if start is None or size is None or start < 0 or not 0 < size <= _MOST_RANKS:
+    if start is None or size is None or start < 0 or not 0 < size <= MOST_RANKS:
         return []
     return [start + (stride or 1) * place for place in range(size)]
 
@@ -160,7 +164,18 @@ def _strided(args: dict[str, Any]) -> list[int]:
 def _bytes(elements: Any, dtype: Any) -> int | None:
     width = DTYPE_BYTES.get(dtype.lower()) if isinstance(dtype, str) else None
     count = _whole(elements)
-    return None if width is None or count is None else count * width
+    return None if width is None or count is None else size(count * width)
+
+
+def size(size_bytes: int) -> int | None:
+    """A size that can be: neither negative nor beyond 64 bits."""
+    return size_bytes if 0 <= size_bytes < 1 << 63 else None
+
+
+def _rank(value: Any) -> int | None:
+    """A rank that can be: ranks are 32-bit integers wherever they are written."""
+    rank = _whole(value)
+    return rank if rank is not None and 0 <= rank < 1 << 31 else None
 
 
 def _whole(value: Any) -> int | None:
@@ -173,4 +188,4 @@ def _whole(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
+    return str(value) if is_int(value) or (isinstance(value, str) and value) else None

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace
+from chakra_et.converters.linked import LinkedTrace
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
 from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import find_communication
+from chakra_et.linker.companions import with_companions
 from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import event_edges
@@ -34,6 +36,7 @@ from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
+from chakra_et.linker.told import give_callers, leave_unsaid, told_join, told_syncs
 from chakra_et.model import EdgeKind, Trace
 
 Rows = npt.NDArray[np.int64]
@@ -54,32 +57,41 @@ def link(
     *,
     named_rank: int | None = None,
     aligned: bool = False,
+    linked: LinkedTrace | None = None,
 ) -> Linked:
     """Link a host trace and a profile of the same run; either may be missing.
 
     `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
     that of the files' names. With `aligned`, times of devices whose clock is
-    behind the host's are shifted. Raises LinkError when the two do not belong
-    together.
+    behind the host's are shifted. `linked` says how the two tie, where another tool has linked
+    them before. Raises LinkError when the two do not belong together.
     """
-    join = join_host(host, device) if host is not None and device is not None else None
+    join = None
+    if host is not None and device is not None:
+        join = join_host(host, device) if linked is None else told_join(linked)
     table = collect(host, device, None if join is None else join.record)
     warnings = [*(host.warnings if host else []), *(device.warnings if device else [])]
     warnings += join.warnings if join is not None else []
-    attribution, clocks = None, []
-    if device is not None:
+    joins, clocks = [], []
+    if linked is not None:
+        joins = [give_callers(table, linked)]
+        warnings += linked.warnings
+    elif device is not None:
         attribution = attribute(table, device)
+        joins = attribution_joins(attribution)
         clocks = align_clocks(table, device, apply=aligned)
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
-    communication = find_communication(table, host, device, groups, warnings, named_rank)
+    found = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
     hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over)
     edges = _edges(table, host, device, streams, time, hand_over)
     waits = _waits(table, device, streams)
-    edges += [waits.copies, waits.syncs, waits.events, group_edges(table, communication)]
+    if linked is not None:
+        waits.syncs = told_syncs(table, linked)
+    edges += [waits.copies, waits.syncs, waits.events, group_edges(table, found.of(table))]
     own = own_time(table, time, edges, waits.copies)
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
@@ -92,15 +104,15 @@ def link(
             f"{own.unexplained} device activities start more than {LAG_NS // 1000} us after all "
             "that they are known to wait for; the files do not show what held them"
         )
-    trace = assemble(table, host, device, order, edges, own, waits.scopes, communication, groups)
-    slimmed = redundant_edges(trace)
-    trace.edges = trace.edges.select(~slimmed)
-    report = make_report(table, host, device, join, trace, communication, groups)
+    graph = with_companions(table, order, edges, own, found.kernels)
+    trace = assemble(graph, host, device, waits.scopes, found.by_row, groups)
+    trace.edges = trace.edges.select(~redundant_edges(trace))
+    report = make_report(table, host, device, join, trace, found, groups)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
-    if attribution is not None:
-        report.joins += attribution_joins(attribution)
-    report.joins += hand_over_joins(hand_over, time.by)
+    report.joins += [*joins, *hand_over_joins(hand_over, time.by)]
+    if linked is not None:
+        leave_unsaid(trace, report)
     return Linked(trace, report)
 
 

@@ -86,10 +86,12 @@ def _neighbours(table: Activities) -> tuple[Rows, Rows]:
 
 
 def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, after: Rows) -> None:
-    work = np.flatnonzero(table.work & (table.launch != NONE))
+    # Where the call itself was not recorded, its operation stands for it.
+    launcher = np.where(table.launch != NONE, table.launch, table.caller)
+    work = np.flatnonzero(table.work & (launcher != NONE))
     first = np.full(len(table), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(first, table.launch[work], table.start_ns[work])
-    calls = np.unique(table.launch[work])
+    np.minimum.at(first, launcher[work], table.start_ns[work])
+    calls = np.unique(launcher[work])
     calls = calls[first[calls] < end[calls]]
     end[calls] = np.maximum(first[calls], table.start_ns[calls])
     waiting = np.zeros(len(table), np.bool_)

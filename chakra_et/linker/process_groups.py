@@ -17,6 +17,8 @@ from chakra_et.model import ProcessGroup
 
 _WALKER: Final = json.JSONDecoder(strict=False)
 _NODE_NAME: Final = "## process_group:init ##"
+MOST_RANKS: Final = 1 << 20
+"""No group has more; larger sizes are damage."""
 DEFAULT: Final = "0"
 """The name that PyTorch gives to the group of all ranks."""
 
@@ -53,7 +55,7 @@ class GroupTable:
         if name is not None:
             return name
         size, world = self.sizes_by_number.get(number), self.world_size
-        whole = world is not None and size == world
+        whole = world is not None and size == world and 0 < world <= MOST_RANKS
         name = self.names_by_number[number] = DEFAULT if whole else str(number)
         self.groups.setdefault(
             name,
@@ -145,9 +147,14 @@ def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
         table.warnings.append(
             f"the host trace cuts the members of process group {name!r}; they are not known from it"
         )
-    elif not ranks and size:
+    elif not ranks and 0 < size <= MOST_RANKS:
         # PyTorch writes an empty list for a group of all ranks.
         ranks = list(range(size))
+    elif not ranks and size:
+        table.warnings.append(
+            f"process group {name!r} has {size} ranks by {source}, which cannot be"
+        )
+        size = 0
     table.add(
         ProcessGroup(
             name=name,

@@ -17,7 +17,7 @@ from chakra_et.converters.kineto.categories import DEVICE_CATEGORIES, LEFT_OUT, 
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
-from chakra_et.linker.communication import Communication
+from chakra_et.linker.communication import Communication, Found
 from chakra_et.linker.join import HostJoin
 from chakra_et.linker.launches import Attribution
 from chakra_et.linker.nesting import NONE
@@ -29,6 +29,7 @@ from chakra_et.version import PRODUCER
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
 UNKNOWN: Final = "category not known to this version"
 UNRECORDED: Final = "unrecorded parents"
+SHARING: Final = "further communications of a kernel"
 UNREADABLE: Final = "(unreadable)"
 OUTSIDE: Final = "outside of the window"
 
@@ -146,11 +147,12 @@ def make_report(
     device: DeviceTrace | None,
     join: HostJoin | None,
     trace: Trace,
-    communication: dict[int, Communication],
+    communication: Found,
     groups: GroupTable,
 ) -> Report:
     """Count what became of every record of both inputs."""
     on_host = int(np.count_nonzero(table.host != NONE))
+    added = {UNRECORDED: host.stubs if host else 0, SHARING: len(communication.kernels)}
     types, counts = np.unique(trace.nodes.type, return_counts=True)
     return Report(
         host=_host_input(host),
@@ -162,9 +164,9 @@ def make_report(
         joins=_joins(table, device, join),
         edges={kind.label: counted for kind, counted in trace.edges.counts().items()},
         nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
-        communication=_communication(communication),
+        communication=_communication(communication.by_row),
         groups=list(groups.groups.values()),
-        added={} if host is None or not host.stubs else {UNRECORDED: host.stubs},
+        added={what: count for what, count in added.items() if count},
         repairs=[
             *([] if host is None else host.repairs.as_list()),
             *([] if device is None else device.repairs.as_list()),

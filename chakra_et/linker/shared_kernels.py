@@ -3,71 +3,101 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication_table import NO_COMMUNICATION, operation
+from chakra_et.linker.facts import Facts, kernel_name_facts
 from chakra_et.linker.nesting import NONE
 
 if TYPE_CHECKING:
     from chakra_et.linker.activities import Activities
-    from chakra_et.linker.communication import _Seen
-    from chakra_et.linker.facts import Facts
+    from chakra_et.linker.seen import Seen
 
 
 def share_kernels(
-    table: Activities, seen: _Seen, found: dict[int, Facts], covered: set[int]
-) -> list[str]:
+    table: Activities, seen: Seen, found: dict[int, Facts], covered: set[int]
+) -> list[tuple[int, Facts]]:
     """Give kernels that no record of a collective encloses the records just before their launch.
 
-    Operations of one kind, and one that is alone, merge into their kernel. Of a batch of sends and
-    receives each stays a node of its own, on its record; the kernel is then compute.
-    Changes `found` and `covered`; returns what to warn of.
+    Coalesced collectives of one kind and group are one collective of all their tensors. What else
+    one kernel carries, each message of a batch above all, is several communications: the first is
+    the kernel's, the others are returned, each with the kernel's row. `found` and `covered` change.
     """
     lanes = _records_by_lane(table, seen, covered)
-    launched = sorted(
-        (int(table.start_ns[table.launch[row]]), row) for row in found if table.launch[row] != NONE
+    issued = sorted(
+        (int(table.start_ns[call]), call, row)
+        for row in found
+        if (call := _issuer(table, row)) != NONE
     )
     since: dict[int, int] = {}
-    batches = messages = 0
-    for start, row in launched:
-        lane = int(table.lane[table.launch[row]])
+    further: list[tuple[int, Facts]] = []
+    for start, call, row in issued:
+        lane = int(table.lane[call])
         after, since[lane] = since.get(lane, -(1 << 62)), start
-        facts = found[row]
-        if facts.name is not None and operation(facts.name) is not None:
+        own = operation(found[row].name or "")
+        if own is not None and seen.record_above(row) != NONE:
             continue
         starts, rows = lanes.get(lane, ([], []))
         members = rows[bisect_right(starts, after) : bisect_left(starts, start)]
-        members = [m for m in members if m not in covered]
-        told = [(m, t) for m in members if (t := seen.host_facts(m)) is not None]
+        told = [(m, t) for m in members if m not in covered and (t := seen.host_facts(m))]
         told = [(m, t) for m, t in told if t.name not in NO_COMMUNICATION]
-        kinds = {operation(t.name or "") for _, t in told}
-        if len(told) == 1 or (len(kinds) == 1 and isinstance(next(iter(kinds)), CollectiveType)):
-            _merge(facts, [t for _, t in told])
-            covered.update(m for m, _ in told)
-        elif told and all(isinstance(kind, NodeType) for kind in kinds):
-            del found[row]
-            batches, messages = batches + 1, messages + len(told)
-    if not batches:
-        return []
-    return [
-        f"{batches} kernels carry batches of {messages} sends and receives; each of these is a "
-        "node of its own, and the kernels count as compute"
-    ]
+        if isinstance(own, CollectiveType):
+            # Its arguments say all; only the record must not count as another one.
+            told = [(m, t) for m, t in told if operation(t.name or "") is own]
+            covered.update(m for m, _ in told[-1:])
+            continue
+        if not told or _contradicts(own or _named(seen.name(row)), [t for _, t in told]):
+            continue
+        covered.update(m for m, _ in told)
+        first, *others = _apart([t for _, t in told])
+        first.merge(replace(found[row], name=None, size_bytes=None))
+        found[row] = first
+        further += [(row, other) for other in others]
+    return further
 
 
-def _merge(facts: Facts, members: list[Facts]) -> None:
-    """Take the facts of several operations of one kind for those of their kernel."""
-    sizes = [member.size_bytes for member in members]
-    facts.name = facts.size_bytes = None
-    facts.merge(members[0])
-    facts.size_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+def _issuer(table: Activities, row: int) -> int:
+    """The call that launched a kernel, or the operation that stands for it; `NONE` without both."""
+    launch = int(table.launch[row])
+    return int(table.caller[row]) if launch == NONE else launch
+
+
+def _named(kernel: str) -> CollectiveType | NodeType | None:
+    """The operation that a kernel's name tells."""
+    told = kernel_name_facts(kernel)
+    return operation(told.name or "") if told is not None else None
+
+
+def _contradicts(kind: CollectiveType | NodeType | None, members: list[Facts]) -> bool:
+    """Whether a kernel is of a kind that none of the records is."""
+    return kind is not None and kind not in {operation(member.name or "") for member in members}
+
+
+def _apart(members: list[Facts]) -> list[Facts]:
+    """The communications that records of one kernel are; the order is that of the records."""
+    found: dict[object, list[Facts]] = {}
+    for place, member in enumerate(members):
+        kind = operation(member.name or "")
+        group = member.group or member.group_number
+        key = place if isinstance(kind, NodeType) else (kind or member.name, group)
+        found.setdefault(key, []).append(member)
+    return list(map(_together, found.values()))
+
+
+def _together(members: list[Facts]) -> Facts:
+    """The facts of several collectives of one kind and group as those of one."""
+    facts = members[0]
     if len(members) > 1:
+        sizes = [member.size_bytes for member in members]
+        facts.size_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         facts.sources.append(f"{len(members)} coalesced operations")
+    return facts
 
 
 def _records_by_lane(
-    table: Activities, seen: _Seen, covered: set[int]
+    table: Activities, seen: Seen, covered: set[int]
 ) -> dict[int, tuple[list[int], list[int]]]:
     """Starts and rows, ascending, of the records on each thread that have no kernel yet."""
     lanes: dict[int, tuple[list[int], list[int]]] = {}

@@ -26,8 +26,11 @@ def undo_fork(trace: Trace) -> None:
 
     It moved COMP and all that follows by one and writes nanoseconds where microseconds belong. Its
     nodes are named after their types, which tells: every such name must agree with the moved type
-    and at least one must disagree with the type as it stands. Changes the trace.
+    and at least one must disagree with the type as it stands. Traces that were converted from
+    something stay as they are. Changes the trace.
     """
+    if trace.metadata.get("converted_from") is not None:
+        return
     nodes = trace.nodes
     told = {code: m[1] for code, name in enumerate(nodes.names) if (m := _PREFIX.match(name))}
     rows = np.flatnonzero(np.isin(nodes.name_code, list(told)))

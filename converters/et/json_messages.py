@@ -8,22 +8,25 @@ from chakra_et.converters.et.json_mapping import Enumeration, Field, Message
 from chakra_et.definitions import Kind, NodeType
 
 NODE_TYPES: Final = Enumeration({value.value: f"{value.name}_NODE" for value in NodeType})
-DATA_OPS: Final = Enumeration(
-    dict(
-        enumerate(
-            [
-                "DATA_OP_UNKNOWN",
-                "DATA_OP_DATALOADER",
-                "DATA_OP_CHECKPOINT",
-                "DATA_OP_KV_TRANSFER",
-            ]
-        )
-    )
+
+
+def _enumeration(prefix: str, *names: str) -> Enumeration:
+    """Names that count from 0; "" leaves a number without a name."""
+    return Enumeration({number: prefix + name for number, name in enumerate(names) if name})
+
+
+DATA_OPS: Final = _enumeration("DATA_OP_", "UNKNOWN", "DATALOADER", "CHECKPOINT", "KV_TRANSFER")
+STORAGE_LEVELS: Final = _enumeration("STORAGE_LEVEL_", "UNKNOWN", "FS", "PAGE", "BLOCK", "DEVICE")
+_FS_OPS: Final = _enumeration(
+    "FS_OP_", "UNKNOWN", "OPEN", "CLOSE", "READ", "WRITE", "PREAD", "PWRITE", "FSYNC", "FDATASYNC",
+    "SYNC_FILE_RANGE",
+)  # fmt: skip
+_PAGE_OPS: Final = _enumeration(
+    "PAGE_OP_", "UNKNOWN", "ADD_TO_CACHE", "DIRTY", "READAHEAD_SYNC", "", "", "READAHEAD_ASYNC"
 )
-STORAGE_LEVELS: Final = Enumeration(
-    dict(
-        enumerate(f"STORAGE_LEVEL_{name}" for name in ("UNKNOWN", "FS", "PAGE", "BLOCK", "DEVICE"))
-    )
+_BLOCK_OPS: Final = _enumeration("BLOCK_OP_", "UNKNOWN", "READ", "WRITE", "FLUSH")
+_BLOCK_EVENTS: Final = _enumeration(
+    "BLOCK_EVENT_", "UNKNOWN", "QUEUE", "GET", "INSERT", "DISPATCH", "COMPLETE"
 )
 
 
@@ -60,7 +63,7 @@ _IO: Final = Message(
 )
 _FS: Final = Message(
     {
-        1: Field("op", Kind.STRING),
+        1: Field("op", _FS_OPS),
         2: Field("pathname", Kind.STRING),
         3: Field("fd", Kind.INT32),
         4: Field("offset", Kind.UINT64),
@@ -71,7 +74,7 @@ _FS: Final = Message(
 )
 _PAGE: Final = Message(
     {
-        1: Field("op", Kind.STRING),
+        1: Field("op", _PAGE_OPS),
         2: Field("inode", Kind.UINT64),
         3: Field("pageIndex", Kind.UINT64),
         4: Field("nrPages", Kind.UINT32),
@@ -80,12 +83,12 @@ _PAGE: Final = Message(
 )
 _BLOCK: Final = Message(
     {
-        1: Field("op", Kind.STRING),
-        2: Field("queueEvent", Kind.STRING),
+        1: Field("op", _BLOCK_OPS),
+        2: Field("queueEvent", _BLOCK_EVENTS),
         3: Field("device", Kind.STRING),
         4: Field("lba", Kind.UINT64),
-        5: Field("nrSectors", Kind.UINT64),
-        6: Field("reqOpFlags", Kind.STRING),
+        5: Field("nrSectors", Kind.UINT32),
+        6: Field("reqOpFlags", Kind.UINT32),
     },
     exact=True,
 )

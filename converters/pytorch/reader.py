@@ -28,6 +28,8 @@ KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1
 
 N = TypeVar("N", FlatNode, NestedNode)
 
+HEAD_BYTES: Final = 1 << 18
+"""How much of a file tells the layout of its nodes."""
 _ID_LIMIT: Final = 1 << 64
 _RANGES: Final = {"uint64": (0, 1 << 64), "int64": (-1 << 63, 1 << 63)}
 _CORE: Final = {
@@ -51,19 +53,25 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     Raises FormatError, naming file and place, when the file is no host trace, and for any damage
     if `strict`.
     """
-    start = head(path, 1 << 18)
-    nested = (match := _LAYOUT.search(start)) is None or match[1] == b"ctrl_deps"
-    read: Records[_NestedColumns] | Records[_FlatColumns]
+    start = head(path, HEAD_BYTES)
+    nested = is_nested(start)
+    read: Records[NestedColumns] | Records[FlatColumns]
     with collection_paused():
         if nested:
-            read = read_records(path, _NESTED, _NestedColumns, strict=strict)
+            read = read_records(path, _NESTED, NestedColumns, strict=strict)
         else:
-            read = read_records(path, _FLAT, _FlatColumns, strict=strict)
+            read = read_records(path, _FLAT, FlatColumns, strict=strict)
     if not read.found:
         raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
     unknown = _unknown_keys(start, nested)
     host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
     return add_unrecorded(drop_repeated_documents(host, read.starts))
+
+
+def is_nested(start: bytes) -> bool:
+    """Whether nodes have layout B or a later one, by how the file starts."""
+    match = _LAYOUT.search(start)
+    return match is None or match[1] == b"ctrl_deps"
 
 
 def _unknown_keys(start: bytes, nested: bool) -> list[str]:
@@ -192,7 +200,13 @@ class _Columns:
                 else:
                     for place, value in zip(places, column, strict=True):
                         core[name][place] = value
-        self.op_schema += map(self.op_schemas.__getitem__, core.pop("op_schema"))
+        schemas = core.pop("op_schema")
+        if set(map(type, schemas)) != {str}:
+            wrong = sum(type(text) is not str for text in schemas)
+            if wrong:
+                self.repairs.mend("op_schema that is no text", None, wrong)
+            schemas = [text if type(text) is str else "" for text in schemas]
+        self.op_schema += map(self.op_schemas.__getitem__, schemas)
         for name, column in core.items():
             self.core[name] += column
 
@@ -246,7 +260,13 @@ class _Columns:
         )
 
     def _check_attribute(self, name: str, attribute: HostAttribute) -> None:
-        """Leave out values that are not of the declared type."""
+        """Leave out values that are not of the declared type, and second ones of a node."""
+        if len(set(attribute.rows)) < len(attribute.rows):
+            first = dict(reversed(list(zip(attribute.rows, attribute.values, strict=True))))
+            self.repairs.mend(
+                f"{name} that a node has twice", None, len(attribute.rows) - len(first)
+            )
+            attribute.rows, attribute.values = list(first), list(first.values())
         low, high = _RANGES.get(attribute.declared_type, (0, 0))
         if not high or all(type(v) is int and low <= v < high for v in attribute.values):
             return
@@ -288,7 +308,7 @@ class _Columns:
         return number
 
 
-class _NestedColumns(_Columns):
+class NestedColumns(_Columns):
     """Columns of nodes of layouts B to E."""
 
     def add(self, piece: list[NestedNode], /) -> None:
@@ -296,7 +316,7 @@ class _NestedColumns(_Columns):
         self._add_nested(piece)
 
 
-class _FlatColumns(_Columns):
+class FlatColumns(_Columns):
     """Columns of nodes of layout A."""
 
     def add(self, piece: list[FlatNode], /) -> None:

@@ -16,7 +16,7 @@ from recordings import HostRecording, Profile
 
 from chakra_et import ChakraError, convert
 from chakra_et.converters.kineto import read_device
-from chakra_et.io import mend, records
+from chakra_et.io import mend, mended_array, records
 from chakra_et.io.sniff import FileKind, sniff
 
 
@@ -123,6 +123,19 @@ def test_23_metadata_behind_the_events(tmp_path: Path) -> None:
     document |= {"distributedInfo": {"rank": 3}, "traceName": "x"}
     result = converted(device=write(tmp_path / "device.json", json.dumps(document)))
     assert result.report.rank == 3
+
+
+@pytest.mark.parametrize("damage", ["", "x"])
+def test_23_a_second_array_of_events_is_read_too(tmp_path: Path, damage: str) -> None:
+    text = profile().write(tmp_path / "device.json").read_text().rstrip()
+    second = json.dumps(Profile().op("late", 50, 1).op("later", 60, 1).events)
+    path = write(tmp_path / "device.json", f'{text[:-1]}, "traceEvents": {second}{damage}}}')
+    report = converted(device=path).report
+    assert report.records["cpu_op"].kept == 4
+    assert report.rank == 3
+    assert mended_array.SECOND in repair_kinds(report)
+    with pytest.raises(ChakraError):
+        convert(device=path, strict=True)
 
 
 @pytest.mark.parametrize("cut", [3, 40, 130, 300])

@@ -51,8 +51,8 @@ def test_97_each_edge_has_a_kind(tmp_path: Path) -> None:
     assert kinds == {EdgeKind.CALL, EdgeKind.PROGRAM, EdgeKind.LAUNCH}
 
 
-# 98 and 99 (memory nodes from copies and from [memory] instants) are owned by the issue about
-# passes and export; copies are kept here with their sizes.
+# 98 and 99: copies are device work with its bytes, not memory nodes; [memory] instants are left out
+# and counted (docs/inputs.md).
 
 
 def test_98_copies_keep_their_bytes(tmp_path: Path) -> None:
@@ -153,6 +153,17 @@ def test_a_fork_that_moves_types_is_told_by_the_names(tmp_path: Path) -> None:
     assert [node.duration_ns for node in trace.nodes] == [1500, 0]
 
 
+def test_what_was_converted_from_a_fork_is_not_converted_again(tmp_path: Path) -> None:
+    data = framed(
+        fields((2, fields((1, b"schema")) + field_bytes(29, b"1.0.2-chakra.0.0.4"))),
+        fields((1, 1), (2, b"COMP_NODE_layer"), (3, 5), (7, 1500)),
+    )
+    trace = chakra_et.read(write(tmp_path / "fork.et", data))
+    trace.nodes.type[0] = NodeType.COMM_SEND
+    chakra_et.write(trace, tmp_path / "t.et")
+    assert chakra_et.read(tmp_path / "t.et") == trace
+
+
 # 102 (one table of groups): chakra_et.model.TraceSet, tests/test_model.py.
 
 
@@ -163,7 +174,7 @@ def test_103_json_and_protobuf_say_the_same(tmp_path: Path) -> None:
     assert chakra_et.read(tmp_path / "t.et") == chakra_et.read(tmp_path / "t.json") == trace
 
 
-# 104 (absent attributes are not zeros) is owned by the issue about the feeder.
+# 104 (absent attributes are not zeros): the feeder, tests/feeder/test_cpp.py.
 
 
 def test_105_values_are_json_not_the_text_of_python(tmp_path: Path) -> None:
@@ -182,8 +193,19 @@ def test_106_metadata_is_carried(tmp_path: Path) -> None:
     assert found == ["1.1.1-chakra.0.0.4", 4000, 3, 8, "trace.json"]
 
 
-# 107 (dimensions of kernels as tensors) and 108 (units in the schema): schema/README.md and the
-# issue about passes; what the profiler says of a kernel is carried whole.
+@pytest.mark.parametrize("value", [7, None, ["2026"], {"a": 1}, 1.5])
+@pytest.mark.parametrize("key", ["time", "pid", "start_ts", "finish_ts", "schema", "extra"])
+def test_106_metadata_of_any_type_do_no_harm(tmp_path: Path, key: str, value: Any) -> None:
+    path = HostRecording().op(3, "a").write(tmp_path / "h.json")
+    document = {**json.loads(path.read_text()), key: value}
+    result = converted(write(path, json.dumps(document)), output=tmp_path / "t.et")
+    assert chakra_et.read(tmp_path / "t.et") == result.trace
+    if key == "extra" and value is not None:
+        assert json.loads(str(result.trace.metadata.get("host_metadata"))) == {key: value}
+
+
+# 108 (units): schema/README.md, tests/test_schema.py. 107 (dimensions): what the profiler
+# says of a kernel is carried whole.
 
 
 def test_107_arguments_of_kernels_are_carried(tmp_path: Path) -> None:
@@ -224,5 +246,4 @@ def test_72_any_kind_of_integer_is_a_size(tmp_path: Path) -> None:
     assert chakra_et.read(tmp_path / "t.et").nodes[0].attributes["comm_size"] == 4096
 
 
-# 73 and 74 (sizes of 0; sends and receives that do not match) are owned by the issue about
-# validators, 75 (order within a process group) by the issue about edges.
+# 73 and 74 are rules of `chakra validate`, 75 is an edge of kind group: see test_a5.py.

@@ -1,0 +1,6 @@
+"""Host and device traces that mlc-chakra's `chakra_trace_link` has linked into one JSON file."""
+
+from chakra_et.converters.linked.linked_trace import LinkedTrace
+from chakra_et.converters.linked.reader import read_linked
+
+__all__ = ["LinkedTrace", "read_linked"]
