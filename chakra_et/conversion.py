@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from chakra_et.converters.kineto import DeviceTrace, read_device, split_processes
-from chakra_et.converters.pytorch import HostTrace, read_host
-from chakra_et.errors import ChakraError, FormatError
+from chakra_et.converters.kineto import DeviceTrace, split_processes
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.errors import ChakraError
 from chakra_et.files import write
-from chakra_et.io.aside import Aside
+from chakra_et.inputs import read_both, read_host_trace, read_profile
 from chakra_et.io.output import make_directory
-from chakra_et.io.sniff import FileKind, sniff
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
@@ -21,8 +19,6 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair, pair_directory, rank_in_name
 
 PathLike: TypeAlias = "str | Path"
-
-_LARGE_BYTES: Final = 24 << 20
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def convert(
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
     options = _Options(strict, window(steps, annotation), align_clocks)
-    host_trace, profile = _read(host, device, strict)
+    host_trace, profile = read_both(host, device, strict)
     processes = {} if profile is None else split_processes(profile)
     device_trace = _one_of(processes, host_trace)
     conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
@@ -130,11 +126,11 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
 
 def _convert_pair(pair: Pair, options: _Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
-    host = None if pair.host is None else _read_host(pair.host, options.strict)
+    host = None if pair.host is None else read_host_trace(pair.host, options.strict)
     processes = (
         {0: None}
         if pair.device is None
-        else split_processes(_read_device(pair.device, options.strict))
+        else split_processes(read_profile(pair.device, options.strict))
     )
     conversions = []
     for place, (pid, device) in enumerate(processes.items()):
@@ -187,55 +183,6 @@ def _rank_in_names(*paths: PathLike | None) -> int | None:
         rank for path in paths if path is not None and (rank := rank_in_name(path)) is not None
     ]
     return named[0] if named and len(set(named)) == 1 else None
-
-
-def _read(
-    host: PathLike | None, device: PathLike | None, strict: bool
-) -> tuple[HostTrace | None, DeviceTrace | None]:
-    """Both files; the profile by another process at the same time, where that pays."""
-    if host is not None and device is not None and _large(device) and (os.cpu_count() or 1) > 1:
-        with Aside(__name__, "_read_device", device, strict) as aside:
-            return _read_host(host, strict), aside.result()
-    return (
-        None if host is None else _read_host(host, strict),
-        None if device is None else _read_device(device, strict),
-    )
-
-
-def _large(path: PathLike) -> bool:
-    """Whether reading takes longer than the other interpreter takes to begin."""
-    try:
-        return Path(path).stat().st_size >= _LARGE_BYTES
-    except OSError:
-        return False
-
-
-def _read_host(path: PathLike, strict: bool) -> HostTrace:
-    _expect(path, FileKind.HOST)
-    return read_host(path, strict=strict)
-
-
-def _read_device(path: PathLike, strict: bool) -> DeviceTrace:
-    _expect(path, FileKind.DEVICE)
-    return read_device(path, strict=strict)
-
-
-def _expect(path: PathLike, wanted: FileKind) -> None:
-    kind = sniff(path)
-    if kind is not wanted:
-        remedies = {
-            (FileKind.LINKED, FileKind.HOST): "Give the two files that it was made from.",
-            (FileKind.LINKED, FileKind.DEVICE): "Give the two files that it was made from.",
-            (FileKind.WORKLOAD, FileKind.HOST): "Only traces are converted here.",
-            (FileKind.WORKLOAD, FileKind.DEVICE): "Only traces are converted here.",
-            (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
-            (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
-        }
-        raise FormatError(
-            f"this is a file of kind {kind.value}, where a {wanted.value} is wanted",
-            path=path,
-            remedy=remedies.get((kind, wanted), "It is converted already; read it as it is."),
-        )
 
 
 def _write(conversion: Conversion, output: Path) -> None:
