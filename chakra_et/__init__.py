@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from chakra_et.conversion import Conversion, convert, convert_directory
+    from chakra_et.conversion import Conversion, convert
     from chakra_et.definitions import CollectiveType, NodeType
+    from chakra_et.directory import convert_directory
     from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
     from chakra_et.feeder import Feeder, FeederSet
     from chakra_et.files import read, write
@@ -44,8 +45,9 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "chakra_et.conversion": ("Conversion", "convert", "convert_directory"),
+    "chakra_et.conversion": ("Conversion", "convert"),
     "chakra_et.definitions": ("CollectiveType", "NodeType"),
+    "chakra_et.directory": ("convert_directory",),
     "chakra_et.errors": ("ChakraError", "FormatError", "LinkError", "OutputError"),
     "chakra_et.feeder": ("Feeder", "FeederSet"),
     "chakra_et.files": ("read", "write"),

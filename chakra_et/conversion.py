@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from chakra_et.converters.kineto import DeviceTrace, split_processes
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import ChakraError
-from chakra_et.files import write
+from chakra_et.files import read, write
 from chakra_et.inputs import read_both, read_host_trace, read_profile
 from chakra_et.io.output import make_directory
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
-from chakra_et.pairing import Pair, pair_directory, rank_in_name
+from chakra_et.pairing import Pair, rank_in_name
 
 PathLike: TypeAlias = "str | Path"
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
     """What is asked for beside the files."""
 
-    strict: bool
-    window: Window | None
-    align_clocks: bool
+    strict: bool = False
+    window: Window | None = None
+    align_clocks: bool = False
 
 
 @dataclass
 class Conversion:
-    """A trace, the report of how it was made, and where it was written (None if it was not)."""
+    """The report of how a trace was made, where it was written (None if it was not), and `trace`.
 
-    trace: Trace
+    `kept` is the trace while it is in memory.
+    """
+
     report: Report
     output: Path | None = None
+    kept: Trace | None = field(default=None, repr=False)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace; it is read from `output` again where it was not kept."""
+        if self.kept is None:
+            assert self.output is not None, "a trace is kept or written"
+            self.kept = read(self.output)
+        return self.kept
+
+    def write(self, output: Path) -> None:
+        """Write the trace, and say in the report where. Raises OutputError."""
+        write(self.trace, output)
+        self.output = output
+        self.report.output = {
+            "path": str(output),
+            "bytes": output.stat().st_size,
+            "nodes": len(self.trace.nodes),
+            "edges": len(self.trace.edges),
+        }
 
 
 def convert(
@@ -65,53 +87,15 @@ def convert(
     """
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
-    options = _Options(strict, window(steps, annotation), align_clocks)
+    options = Options(strict, window(steps, annotation), align_clocks)
     host_trace, profile = read_both(host, device, strict)
     processes = {} if profile is None else split_processes(profile)
     device_trace = _one_of(processes, host_trace)
     conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
     if output is not None:
-        _write(conversion, Path(output))
+        make_directory(Path(output).parent)
+        conversion.write(Path(output))
     return conversion
-
-
-def convert_directory(
-    directory: PathLike,
-    output_directory: PathLike | None,
-    *,
-    prefix: str = "trace",
-    strict: bool = False,
-    steps: str | None = None,
-    annotation: str | None = None,
-    align_clocks: bool = False,
-) -> list[Conversion]:
-    """Convert every pair of host trace and profile in a directory, one for each rank.
-
-    An archive stands for the directory that was packed into it, and a profile that was merged from
-    several processes for the profiles of each. Options are those of `convert`.
-
-    Files are paired by process id, else by the rank in metadata or name; a file without a
-    counterpart is converted alone. Writes `{prefix}.{rank}.et` into `output_directory`, which is
-    made if needed; without one, nothing is written. Raises ChakraError as `convert` does, and when
-    there is nothing to convert or two pairs have one rank.
-    """
-    options = _Options(strict, window(steps, annotation), align_clocks)
-    conversions: dict[int, Conversion] = {}
-    for pair in pair_directory(directory):
-        for conversion in _convert_pair(pair, options):
-            rank = conversion.trace.rank
-            number = len(conversions) if rank is None else rank
-            if number in conversions:
-                raise ChakraError(
-                    f"two pairs of files are of rank {number}",
-                    path=pair.host or pair.device,
-                    remedy="Put the files of each run into a directory of their own.",
-                )
-            conversions[number] = conversion
-    if output_directory is not None:
-        for number, conversion in sorted(conversions.items()):
-            _write(conversion, Path(output_directory) / f"{prefix}.{number}.et")
-    return [conversion for _, conversion in sorted(conversions.items())]
 
 
 def trace_set(conversions: list[Conversion]) -> TraceSet:
@@ -124,7 +108,7 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
     )
 
 
-def _convert_pair(pair: Pair, options: _Options) -> list[Conversion]:
+def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
     host = None if pair.host is None else read_host_trace(pair.host, options.strict)
     processes = (
@@ -154,13 +138,13 @@ def _link(
     device: DeviceTrace | None,
     rank: int | None,
     named_rank: int | None,
-    options: _Options,
+    options: Options,
 ) -> Conversion:
     if options.window is not None:
         host = None if host is None else cut_host(host, options.window, device)
         device = None if device is None else cut_device(device, options.window)
     linked = link(host, device, rank, named_rank=named_rank, aligned=options.align_clocks)
-    return Conversion(linked.trace, linked.report)
+    return Conversion(linked.report, kept=linked.trace)
 
 
 def _one_of(processes: dict[int, DeviceTrace], host: HostTrace | None) -> DeviceTrace | None:
@@ -183,15 +167,3 @@ def _rank_in_names(*paths: PathLike | None) -> int | None:
         rank for path in paths if path is not None and (rank := rank_in_name(path)) is not None
     ]
     return named[0] if named and len(set(named)) == 1 else None
-
-
-def _write(conversion: Conversion, output: Path) -> None:
-    make_directory(output.parent)
-    write(conversion.trace, output)
-    conversion.output = output
-    conversion.report.output = {
-        "path": str(output),
-        "bytes": output.stat().st_size,
-        "nodes": len(conversion.trace.nodes),
-        "edges": len(conversion.trace.edges),
-    }

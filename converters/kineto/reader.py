@@ -54,6 +54,7 @@ _LATEST_NS: Final = 1 << 62
 Times: TypeAlias = npt.NDArray[np.int64]
 
 
+@collection_paused()
 def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     """Read a profile of Kineto, or of a vendor's profiler in its dialect.
 
@@ -61,8 +62,7 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     left out and counted. Raises FormatError, naming file and place, when the file is no profile,
     and for any damage if `strict`.
     """
-    with collection_paused():
-        read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
+    read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
     if not read.found:
         raise missing_array(path, _LAYOUT, "Is this a profile that Kineto wrote?")
     return quarantine(read.columns.finish(read.metadata, read.repairs))

@@ -55,6 +55,7 @@ _FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
 
+@collection_paused()
 def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     """Read a PyTorch host trace of any schema version, plain, compressed or packed.
 
@@ -66,11 +67,10 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     start = head(path, 1 << 18)
     nested = (match := _LAYOUT.search(start)) is None or match[1] == b"ctrl_deps"
     read: Records[_NestedColumns] | Records[_FlatColumns]
-    with collection_paused():
-        if nested:
-            read = read_records(path, _NESTED, _NestedColumns, strict=strict)
-        else:
-            read = read_records(path, _FLAT, _FlatColumns, strict=strict)
+    if nested:
+        read = read_records(path, _NESTED, _NestedColumns, strict=strict)
+    else:
+        read = read_records(path, _FLAT, _FlatColumns, strict=strict)
     if not read.found:
         raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
     unknown = _unknown_keys(start, nested)
