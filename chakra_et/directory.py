@@ -17,8 +17,8 @@ from chakra_et.io.source import plain_bytes
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, pair_directory
 
-_MEMORY_FACTOR: Final = 2.5
-"""Memory that a conversion takes, in sizes of its input; measured by tools/bench_convert.py."""
+_MEMORY_FACTOR: Final = 2
+"""Memory that a conversion may take, in sizes of its input: 1.4 for a pair of 193 MB, and room."""
 _LARGE_BYTES: Final = 24 << 20
 """Below this, a process takes longer to begin than the conversion takes."""
 
