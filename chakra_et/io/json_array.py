@@ -21,7 +21,7 @@ from chakra_et.io.repairs import UnsoundError
 T = TypeVar("T")
 
 PIECE_BYTES: Final = 1 << 19
-"""The objects of a piece should fit into a core's own cache: they are made, read and dropped."""
+"""Bounds how many objects are alive at once: those of a piece are made, read and dropped."""
 _LIMIT_BYTES: Final = 1 << 24
 """A longer piece that holds no whole elements, or a longer text before the array, is unsound."""
 _OPENING = re.compile(rb'\s*(\{\s*"[^"\\]*")')
