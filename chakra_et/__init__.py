@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 __version__ = "0.1.0"
 
-from chakra_et.conversion import Conversion, convert, convert_directory
-from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
-from chakra_et.files import read, write
-from chakra_et.model import EdgeKind, Trace, TraceSet
-
 if TYPE_CHECKING:
+    from chakra_et.conversion import Conversion, convert
+    from chakra_et.definitions import CollectiveType, NodeType
+    from chakra_et.directory import convert_directory
+    from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
     from chakra_et.feeder import Feeder, FeederSet
+    from chakra_et.files import read, write
+    from chakra_et.model import EdgeKind, Trace, TraceSet
     from chakra_et.passes import cure
     from chakra_et.validators import validate
 
@@ -44,17 +44,26 @@ __all__ = [
     "write",
 ]
 
-_ON_DEMAND: Final = {
-    "Feeder": "chakra_et.feeder",
-    "FeederSet": "chakra_et.feeder",
-    "cure": "chakra_et.passes",
-    "validate": "chakra_et.validators",
+_HOMES: Final = {
+    "chakra_et.conversion": ("Conversion", "convert"),
+    "chakra_et.definitions": ("CollectiveType", "NodeType"),
+    "chakra_et.directory": ("convert_directory",),
+    "chakra_et.errors": ("ChakraError", "FormatError", "LinkError", "OutputError"),
+    "chakra_et.feeder": ("Feeder", "FeederSet"),
+    "chakra_et.files": ("read", "write"),
+    "chakra_et.model": ("EdgeKind", "Trace", "TraceSet"),
+    "chakra_et.passes": ("cure",),
+    "chakra_et.validators": ("validate",),
 }
+_HOME: Final = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """What a conversion does without is imported when it is asked for."""
-    module = _ON_DEMAND.get(name)
-    if module is None:
+    """A module is imported when something of it is asked for: nobody needs all of them."""
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module), name)
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

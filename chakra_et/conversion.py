@@ -2,46 +2,64 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from chakra_et.converters.kineto import DeviceTrace, read_device, split_processes
+from chakra_et.converters.kineto import DeviceTrace, split_processes
 from chakra_et.converters.linked import read_linked
-from chakra_et.converters.pytorch import HostTrace, read_host
-from chakra_et.errors import ChakraError, FormatError
-from chakra_et.files import write
-from chakra_et.io.aside import Aside
+from chakra_et.converters.pytorch import HostTrace
+from chakra_et.errors import ChakraError
+from chakra_et.files import read, write
+from chakra_et.inputs import is_linked, read_both, read_host_trace, read_profile
 from chakra_et.io.output import make_directory
-from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
-from chakra_et.pairing import Pair, pair_directory, rank_in_name
+from chakra_et.pairing import Pair, rank_in_name
 
 PathLike: TypeAlias = "str | Path"
 
-_LARGE_BYTES: Final = 24 << 20
-
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
     """What is asked for beside the files."""
 
-    strict: bool
-    window: Window | None
-    align_clocks: bool
+    strict: bool = False
+    window: Window | None = None
+    align_clocks: bool = False
 
 
 @dataclass
 class Conversion:
-    """A trace, the report of how it was made, and where it was written (None if it was not)."""
+    """The report of how a trace was made, where it was written (None if it was not), and `trace`.
 
-    trace: Trace
+    `kept` is the trace while it is in memory.
+    """
+
     report: Report
     output: Path | None = None
+    kept: Trace | None = field(default=None, repr=False)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace; it is read from `output` again where it was not kept."""
+        if self.kept is None:
+            assert self.output is not None, "a trace is kept or written"
+            self.kept = read(self.output)
+        return self.kept
+
+    def write(self, output: Path) -> None:
+        """Write the trace, and say in the report where. Raises OutputError."""
+        write(self.trace, output)
+        self.output = output
+        self.report.output = {
+            "path": str(output),
+            "bytes": output.stat().st_size,
+            "nodes": len(self.trace.nodes),
+            "edges": len(self.trace.edges),
+        }
 
 
 def convert(
@@ -71,56 +89,18 @@ def convert(
     """
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
-    options = _Options(strict, window(steps, annotation), align_clocks)
+    options = Options(strict, window(steps, annotation), align_clocks)
     if host is not None and device is None and is_linked(host):
         conversion = _convert_linked(host, rank, options)
     else:
-        host_trace, profile = _read(host, device, strict)
+        host_trace, profile = read_both(host, device, strict)
         processes = {} if profile is None else split_processes(profile)
         device_trace = _one_of(processes, host_trace)
         conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
     if output is not None:
-        _write(conversion, Path(output))
+        make_directory(Path(output).parent)
+        conversion.write(Path(output))
     return conversion
-
-
-def convert_directory(
-    directory: PathLike,
-    output_directory: PathLike | None,
-    *,
-    prefix: str = "trace",
-    strict: bool = False,
-    steps: str | None = None,
-    annotation: str | None = None,
-    align_clocks: bool = False,
-) -> list[Conversion]:
-    """Convert every pair of host trace and profile in a directory, one for each rank.
-
-    An archive stands for the directory that was packed into it, and a profile that was merged from
-    several processes for the profiles of each. Options are those of `convert`.
-
-    Files are paired by process id, else by the rank in metadata or name; a file without a
-    counterpart is converted alone. Writes `{prefix}.{rank}.et` into `output_directory`, which is
-    made if needed; without one, nothing is written. Raises ChakraError as `convert` does, and when
-    there is nothing to convert or two pairs have one rank.
-    """
-    options = _Options(strict, window(steps, annotation), align_clocks)
-    conversions: dict[int, Conversion] = {}
-    for pair in pair_directory(directory):
-        for conversion in _convert_pair(pair, options):
-            rank = conversion.trace.rank
-            number = len(conversions) if rank is None else rank
-            if number in conversions:
-                raise ChakraError(
-                    f"two pairs of files are of rank {number}",
-                    path=pair.host or pair.device,
-                    remedy="Put the files of each run into a directory of their own.",
-                )
-            conversions[number] = conversion
-    if output_directory is not None:
-        for number, conversion in sorted(conversions.items()):
-            _write(conversion, Path(output_directory) / f"{prefix}.{number}.et")
-    return [conversion for _, conversion in sorted(conversions.items())]
 
 
 def trace_set(conversions: list[Conversion]) -> TraceSet:
@@ -133,39 +113,34 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
     )
 
 
-def is_linked(path: PathLike) -> bool:
-    """Whether a file holds a host trace and a profile that another tool has linked."""
-    return sniff(path) is FileKind.LINKED
-
-
-def _convert_linked(path: PathLike, rank: int | None, options: _Options) -> Conversion:
+def _convert_linked(path: PathLike, rank: int | None, options: Options) -> Conversion:
     if options.window is not None:
         raise ChakraError(
             "no window can be cut out of a linked trace",
             path=path,
             remedy="Convert it whole, or give the host trace and the profile that it was made of.",
         )
-    read = read_linked(path, strict=options.strict)
+    both = read_linked(path, strict=options.strict)
     found = link(
-        read.host,
-        read.device,
+        both.host,
+        both.device,
         rank,
         named_rank=rank_in_name(path),
         aligned=options.align_clocks,
-        linked=read,
+        linked=both,
     )
-    return Conversion(found.trace, found.report)
+    return Conversion(found.report, kept=found.trace)
 
 
-def _convert_pair(pair: Pair, options: _Options) -> list[Conversion]:
+def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
     if pair.host is not None and pair.device is None and is_linked(pair.host):
         return [_convert_linked(pair.host, pair.rank, options)]
-    host = None if pair.host is None else _read_host(pair.host, options.strict)
+    host = None if pair.host is None else read_host_trace(pair.host, options.strict)
     processes = (
         {0: None}
         if pair.device is None
-        else split_processes(_read_device(pair.device, options.strict))
+        else split_processes(read_profile(pair.device, options.strict))
     )
     conversions = []
     for place, (pid, device) in enumerate(processes.items()):
@@ -189,13 +164,13 @@ def _link(
     device: DeviceTrace | None,
     rank: int | None,
     named_rank: int | None,
-    options: _Options,
+    options: Options,
 ) -> Conversion:
     if options.window is not None:
         host = None if host is None else cut_host(host, options.window, device)
         device = None if device is None else cut_device(device, options.window)
     linked = link(host, device, rank, named_rank=named_rank, aligned=options.align_clocks)
-    return Conversion(linked.trace, linked.report)
+    return Conversion(linked.report, kept=linked.trace)
 
 
 def _one_of(processes: dict[int, DeviceTrace], host: HostTrace | None) -> DeviceTrace | None:
@@ -218,64 +193,3 @@ def _rank_in_names(*paths: PathLike | None) -> int | None:
         rank for path in paths if path is not None and (rank := rank_in_name(path)) is not None
     ]
     return named[0] if named and len(set(named)) == 1 else None
-
-
-def _read(
-    host: PathLike | None, device: PathLike | None, strict: bool
-) -> tuple[HostTrace | None, DeviceTrace | None]:
-    """Both files; the profile by another process at the same time, where that pays."""
-    if host is not None and device is not None and _large(device) and (os.cpu_count() or 1) > 1:
-        with Aside(__name__, "_read_device", device, strict) as aside:
-            return _read_host(host, strict), aside.result()
-    return (
-        None if host is None else _read_host(host, strict),
-        None if device is None else _read_device(device, strict),
-    )
-
-
-def _large(path: PathLike) -> bool:
-    """Whether reading takes longer than the other interpreter takes to begin."""
-    try:
-        return Path(path).stat().st_size >= _LARGE_BYTES
-    except OSError:
-        return False
-
-
-def _read_host(path: PathLike, strict: bool) -> HostTrace:
-    _expect(path, FileKind.HOST)
-    return read_host(path, strict=strict)
-
-
-def _read_device(path: PathLike, strict: bool) -> DeviceTrace:
-    _expect(path, FileKind.DEVICE)
-    return read_device(path, strict=strict)
-
-
-def _expect(path: PathLike, wanted: FileKind) -> None:
-    kind = sniff(path)
-    if kind is not wanted:
-        remedies = {
-            (FileKind.LINKED, FileKind.HOST): "It holds both views; give it alone.",
-            (FileKind.LINKED, FileKind.DEVICE): "It holds both views; give it alone (--host).",
-            (FileKind.WORKLOAD, FileKind.HOST): WORKLOAD_REMEDY,
-            (FileKind.WORKLOAD, FileKind.DEVICE): WORKLOAD_REMEDY,
-            (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
-            (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
-        }
-        raise FormatError(
-            f"this is a file of kind {kind.value}, where a {wanted.value} is wanted",
-            path=path,
-            remedy=remedies.get((kind, wanted), "It is converted already; read it as it is."),
-        )
-
-
-def _write(conversion: Conversion, output: Path) -> None:
-    make_directory(output.parent)
-    write(conversion.trace, output)
-    conversion.output = output
-    conversion.report.output = {
-        "path": str(output),
-        "bytes": output.stat().st_size,
-        "nodes": len(conversion.trace.nodes),
-        "edges": len(conversion.trace.edges),
-    }

@@ -23,7 +23,7 @@ _RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(
 _RANK_IN_NAME: Final = (
     re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE),
     # The end of a version number, as in `trace_1.0.2.json`, is no rank.
-    re.compile(r"(?<!\d\.\d)(?<!\.\d\d)\.(\d+)\.json"),
+    re.compile(r"(?<!\d\.\d)(?<!\d\.\d\d)\.(\d+)\.json"),
     re.compile(r"[-_](\d+)\.json"),
 )
 

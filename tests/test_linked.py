@@ -14,9 +14,10 @@ from test_errors import chakra
 
 import chakra_et
 from chakra_et import ChakraError, convert
-from chakra_et.conversion import Conversion, convert_directory
+from chakra_et.conversion import Conversion
 from chakra_et.converters.linked import read_linked
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.directory import convert_directory
 from chakra_et.model import EdgeKind
 
 HERE = Path(__file__).parent / "linked"

@@ -78,3 +78,17 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_ranks_in_names(name: str, rank: int | None) -> None:
     assert rank_in_name(name) == rank
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("allgather_1.0.2.json", None),
+        ("host_1.12.3.json.gz", None),
+        ("allgather_1.0.2.5.json", None),
+        ("allgather_1.0.2_rank5.json", 5),
+        ("resnet50.3.json", 3),
+    ],
+)
+def test_the_number_of_a_version_is_no_rank(name: str, rank: int | None) -> None:
+    assert rank_in_name(name) == rank

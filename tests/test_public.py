@@ -21,8 +21,14 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 def test_a_conversion_imports_neither_validators_nor_feeder_nor_protobuf() -> None:
-    code = "import sys, chakra_et; print(*sorted(sys.modules))"
+    code = "import sys, chakra_et; chakra_et.convert; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not loaded & {"chakra_et.validators", "chakra_et.feeder", "chakra_et.passes"}
     assert not loaded & {"google.protobuf", "grpc", "torch", "jsonschema"}
+
+
+def test_a_name_brings_only_its_own_module() -> None:
+    code = "import sys, chakra_et; chakra_et.ChakraError; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"numpy", "chakra_et.linker"}

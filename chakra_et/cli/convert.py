@@ -11,8 +11,10 @@ from rich.console import Console
 
 from chakra_et.cli.show import show_conversion
 from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
-from chakra_et.conversion import Conversion, convert, convert_directory, is_linked, trace_set
+from chakra_et.conversion import Conversion, convert, trace_set
+from chakra_et.directory import convert_directory
 from chakra_et.errors import ChakraError
+from chakra_et.inputs import is_linked
 from chakra_et.io.output import atomic_output
 
 
@@ -73,6 +75,15 @@ def convert_command(
             "--align-clocks", help="Shift times of devices whose clock is behind the host's."
         ),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            help="With DIR, ranks at the same time; by default as cores and memory allow.",
+            show_default=False,
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -102,6 +113,8 @@ def convert_command(
         raise ChakraError(
             "both a directory and single files", remedy="Give DIR, or --host and --device."
         )
+    if directory is None and jobs is not None:
+        raise ChakraError("--jobs is about the ranks of a directory", remedy="Leave it out.")
     if prefix is not None and directory is None and target is None:
         raise ChakraError(
             "--prefix for a single file", remedy="OUT is its name; prefixes are for directories."
@@ -115,7 +128,7 @@ def convert_command(
     }
     written = None if target is not None else output
     if directory is not None:
-        conversions = convert_directory(directory, written, prefix=name, **options)
+        conversions = convert_directory(directory, written, prefix=name, jobs=jobs, **options)
         content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
     else:
         conversions = [convert(host, device, written, rank=rank, **options)]

@@ -42,7 +42,10 @@ class Aside:
         assert self._process.stdout is not None
         answer = self._process.stdout.read()
         if self._process.wait() != 0:
-            raise ChakraError("the process that reads the other file has ended")
+            raise ChakraError(
+                "the process at work on this ended without an answer",
+                remedy="Memory may have run out; fewer --jobs need less.",
+            )
         error, value = pickle.loads(answer)
         if error is not None:
             raise error

@@ -21,6 +21,7 @@ from chakra_et.io.repairs import UnsoundError
 T = TypeVar("T")
 
 PIECE_BYTES: Final = 1 << 19
+"""Bounds how many objects are alive at once: those of a piece are made, read and dropped."""
 _LIMIT_BYTES: Final = 1 << 24
 """A longer piece that holds no whole elements, or a longer text before the array, is unsound."""
 _OPENING = re.compile(rb'\s*(\{\s*"[^"\\]*")')
@@ -70,15 +71,15 @@ class JsonArray(Generic[T]):
             while len(self._text) < self._piece_bytes and self._read():
                 pass
             cut = self._last_element(opening)
-            if self._ended:
+            if self._ended and len(self._text) <= self._piece_bytes:
                 end = self._walk(max(cut, 0))
                 yield from self._decode_tail(cut, end)
                 break
             piece = self._try_decode(cut) if cut > 0 else None
             if piece is None:
-                if len(self._text) > _LIMIT_BYTES:
+                if self._piece_bytes > _LIMIT_BYTES:
                     raise self._malformed("no record ends", 0)
-                self._piece_bytes = max(self._piece_bytes, 2 * len(self._text))
+                self._piece_bytes *= 2
                 continue
             yield piece
         self.rest = prefix + b"]" + bytes(self._text)
@@ -124,8 +125,8 @@ class JsonArray(Generic[T]):
                 return b"{"
 
     def _last_element(self, opening: bytes) -> int:
-        """Where the last element seems to begin, -1 if none does after the first one."""
-        at = self._text.rfind(opening)
+        """Where the last element of a piece seems to begin, -1 if none does after the first."""
+        at = self._text.rfind(opening, 0, self._piece_bytes)
         while at > 0:
             before = self._text[max(0, at - 256) : at].rstrip()
             if before.endswith(b",") and before[:-1].rstrip().endswith(b"}"):

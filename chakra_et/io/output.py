@@ -6,7 +6,7 @@ import gzip
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -36,12 +36,7 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         Path(temporary).replace(target)
         temporary = None
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"cannot be written: {reason}",
-            path=target,
-            remedy="Choose a directory that exists, is writable and has room.",
-        ) from error
+        raise _cannot_be_written(target, error) from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
@@ -57,6 +52,45 @@ def make_directory(path: Path) -> None:
             path=path,
             remedy="Choose a directory that can be made.",
         ) from error
+
+
+@contextmanager
+def staging_directory(target: Path) -> Iterator[Path]:
+    """A directory within `target` for files that are to be moved there when all are whole.
+
+    It goes away with what is left in it, and so does `target` if it was made in vain.
+    """
+    made = not target.exists()
+    make_directory(target)
+    try:
+        try:
+            staging = tempfile.TemporaryDirectory(prefix=".chakra-", dir=target)
+        except OSError as error:
+            raise _cannot_be_written(target, error) from error
+        with staging as name:
+            yield Path(name)
+    except BaseException:
+        if made:
+            with suppress(OSError):
+                target.rmdir()
+        raise
+
+
+def move_output(source: Path, target: Path) -> None:
+    """Give a finished file its name, in place of a file that has it. Raises OutputError."""
+    try:
+        source.chmod(_permissions(target))
+        source.replace(target)
+    except OSError as error:
+        raise _cannot_be_written(target, error) from error
+
+
+def _cannot_be_written(path: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot be written: {error.strerror or error}",
+        path=path,
+        remedy="Choose a directory that exists, is writable and has room.",
+    )
 
 
 @contextmanager

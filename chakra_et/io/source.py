@@ -17,6 +17,7 @@ _LAYERS: Final = 4
 """How many times a file may be packed or compressed."""
 _BOMB_BYTES: Final = 1 << 26
 _BOMB_RATIO: Final = 300
+_USUAL_RATIO: Final = 10
 """Traces shrink to a tenth, at best to a fortieth; more than this is no trace."""
 
 
@@ -56,6 +57,16 @@ def head(path: str | Path, count: int) -> bytes:
 def read_all(path: str | Path) -> bytes:
     """The whole plain content of a file."""
     return b"".join(blocks(path))
+
+
+def plain_bytes(path: str | Path) -> int:
+    """About how many bytes a file holds, where it is compressed by its usual ratio."""
+    file_path, member = _locate(Path(path))
+    with _opened(file_path) as file:
+        start = file.read(4)
+        size = file.seek(0, 2)
+    packed = member is not None or is_zip(start) or start.startswith((Gzip.magic, Zstd.magic))
+    return size * _USUAL_RATIO if packed else size
 
 
 def _locate(path: Path) -> tuple[Path, str | None]:

@@ -105,7 +105,7 @@ def _by_record_function(
 ) -> HostJoin | None:
     ids = device.rf_id[ops]
     # Every id is 0 when no observer of the host trace was active while the profile was taken.
-    if len(np.unique(ids[ids > 0])) < 1:
+    if not np.any(ids > 0):
         return None
     known = ops[ids > 0]
     record = _lookup(device.rf_id[known], known, host.rf_id)

@@ -195,6 +195,11 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _first(key: AttributeKey) -> AttributeKey:
+    """The key of the first of the attributes that a repeated one repeats."""
+    return replace(key, occurrence=0)
+
+
 def _and(number: int, layout: tuple[int, ...]) -> tuple[int, ...]:
     return (*layout, number)
 
@@ -248,10 +253,8 @@ class AttributeTable:
         """
         rows = np.arange(len(self), dtype=np.int64) if rows is None else np.asarray(rows, np.int64)
         column = AttributeColumn(AttributeKey(name, kind), rows, values)
-        repeated = np.zeros(len(self.layouts), np.int64)
-        for code, layout in enumerate(self.layouts):
-            keys = [self.columns[number].key for number in layout]
-            repeated[code] = sum(replace(key, occurrence=0) == column.key for key in keys)
+        same = {n for n, other in enumerate(self.columns) if _first(other.key) == column.key}
+        repeated = np.array([len(same.intersection(layout)) for layout in self.layouts])
         occurrences = repeated[self.layout[rows]]
         for occurrence in np.flatnonzero(np.bincount(occurrences)).tolist():
             chosen = np.flatnonzero(occurrences == occurrence)

@@ -36,10 +36,10 @@ from chakra_et.converters.et.wire import (
 from chakra_et.model import (
     UNKNOWN_NS,
     AttributeColumn,
+    AttributeTable,
     EdgeKind,
     Edges,
     Metadata,
-    Nodes,
     Trace,
 )
 
@@ -98,8 +98,7 @@ def _bodies(trace: Trace, rows: Rows, told: Sequence[AttributeColumn]) -> list[b
         ),
         _by_code(nodes.input_code[rows], _TextEncoder(fields.INPUTS, nodes.texts)),
         _by_code(nodes.output_code[rows], _TextEncoder(fields.OUTPUTS, nodes.texts)),
-        _attributes(nodes, rows),
-        *_told(told, rows),
+        _attributes(nodes.attributes, told, rows),
     ]
     if nodes.extra:
         fixed.append([nodes.extra.get(row, b"") for row in rows.tolist()])
@@ -141,14 +140,16 @@ class _TextEncoder:
         self._texts = texts
         self._heads = Heads(tag(field, BYTES))
         numbers = (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
-        self._inner = [Heads(tag(number, BYTES)) for number in numbers]
+        self._inner = [Heads(tag(number, BYTES), empty=b"") for number in numbers]
 
     def __call__(self, code: int) -> bytes:
         if code < 0:
             return b""
-        text = self._texts[code]
-        parts = [h[len(t)] + t for h, t in zip(self._inner, text) if t]  # noqa: B905 - `extra`
-        payload = b"".join([*parts, *text[3:]])
+        a, b, c = self._inner
+        values, shapes, types, *extra = self._texts[code]
+        payload = b"".join(
+            (a[len(values)], values, b[len(shapes)], shapes, c[len(types)], types, *extra)
+        )
         return self._heads[len(payload)] + payload
 
 
@@ -173,24 +174,35 @@ def _packed_ids(
     np.cumsum(chosen, out=before[1:])
     data, places = packed(source[chosen])
     at = places[before[offsets]].tolist()
-    heads = Heads(tag(field, BYTES))
-    heads[0] = b""
+    heads = Heads(tag(field, BYTES), empty=b"")
     return [heads[end - start] + data[start:end] for start, end in pairwise(at)]
 
 
-def _attributes(nodes: Nodes, rows: Rows) -> list[bytes]:
-    """All attributes of each node, joined in the order of its layout."""
-    table = nodes.attributes
-    layout = table.layout[rows]
-    used = np.flatnonzero(np.bincount(layout)).tolist()
-    columns = {n: table.columns[n] for chosen in used for n in table.layouts[chosen]}
-    parts = {n: _between(column, rows) for n, column in columns.items()}
+def _attributes(table: AttributeTable, told: Sequence[AttributeColumn], rows: Rows) -> list[bytes]:
+    """All attributes of each node, in the order of its layout, and then those of `told`.
+
+    Nodes with the same ones are encoded together.
+    """
+    told = [_between(column, rows) for column in told]
+    layout = table.layout[rows].astype(np.int64) << len(told)
+    for bit, column in enumerate(told):
+        layout[column.rows - rows[0]] |= 1 << bit
+    distinct, group = np.unique(layout, return_inverse=True)
+    by_group = np.argsort(group, kind="stable")
+    borders = np.searchsorted(group[by_group], np.arange(len(distinct) + 1))
+    parts: dict[int, AttributeColumn] = {}
+    pieces: list[Iterator[bytes]] = []
+    for code, (start, end) in zip(distinct.tolist(), pairwise(borders.tolist()), strict=True):
+        columns = []
+        for number in table.layouts[code >> len(told)]:
+            if number not in parts:
+                parts[number] = _between(table.columns[number], rows)
+            columns.append(parts[number])
+        columns += [column for bit, column in enumerate(told) if code >> bit & 1]
+        pieces.append(map(b"".join, _encode_together(columns, rows[by_group[start:end]])))
     result = [b""] * len(rows)
-    for chosen in used:
-        places = np.flatnonzero(layout == chosen)
-        pieces = _encode_together([parts[n] for n in table.layouts[chosen]], rows[places])
-        for place, piece in zip(places.tolist(), map(b"".join, pieces), strict=True):
-            result[place] = piece
+    for place, piece in zip(by_group.tolist(), chain.from_iterable(pieces), strict=True):
+        result[place] = piece
     return result
 
 
@@ -217,21 +229,6 @@ def _encode_together(columns: Sequence[AttributeColumn], rows: Rows) -> Iterator
     if blocks:
         pieces.append(joined(blocks))
     return zip(*pieces, strict=True) if pieces else iter([()] * len(rows))
-
-
-def _told(columns: Sequence[AttributeColumn], rows: Rows) -> list[list[bytes]]:
-    """The attributes of each node that stand for columns of the model."""
-    parts = [_between(column, rows) for column in columns]
-    if all(len(part.rows) == len(rows) for part in parts):
-        return [list(map(b"".join, _encode_together(parts, rows)))]
-    result = []
-    for part in parts:
-        own = map(b"".join, _encode_together([part], part.rows))
-        pieces = [b""] * len(rows)
-        for row, piece in zip((part.rows - rows[0]).tolist(), own, strict=True):
-            pieces[row] = piece
-        result.append(pieces)
-    return result
 
 
 def _between(column: AttributeColumn, rows: Rows) -> AttributeColumn:

@@ -120,10 +120,13 @@ def tag(field: int, wire_type: int) -> bytes:
 
 
 class Heads(dict[int, bytes]):
-    """What stands before a payload of some length in a field: `heads[length]`; each made once."""
+    """What stands before a payload of some length in a field: `heads[length]`; each made once.
 
-    def __init__(self, before: bytes) -> None:
-        super().__init__()
+    `empty` stands before one of no length, if given.
+    """
+
+    def __init__(self, before: bytes, empty: bytes | None = None) -> None:
+        super().__init__({} if empty is None else {0: empty})
         self.before = before
 
     def __missing__(self, length: int) -> bytes:
@@ -178,6 +181,11 @@ def varint_block(
     """
     if outer and len(before) + _LONGEST_VARINT >= 0x80:
         return None
+    if len(values) and not omit_zero and values.min() == values.max():
+        payload = before + varint(int(values[0]))
+        whole = outer + varint(len(payload)) * bool(outer) + payload
+        table = np.broadcast_to(np.frombuffer(whole, np.uint8), (len(values), len(whole)))
+        return Block(table, np.full(len(values), len(whole)))
     digits, lengths = _varint_table(values)
     head = np.frombuffer(outer + b"\0" * bool(outer) + before, np.uint8)
     table = np.empty((len(values), len(head) + digits.shape[1]), np.uint8)

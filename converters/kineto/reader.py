@@ -54,6 +54,7 @@ _LATEST_NS: Final = 1 << 62
 Times: TypeAlias = npt.NDArray[np.int64]
 
 
+@collection_paused()
 def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     """Read a profile of Kineto, or of a vendor's profiler in its dialect.
 
@@ -61,8 +62,7 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     left out and counted. Raises FormatError, naming file and place, when the file is no profile,
     and for any damage if `strict`.
     """
-    with collection_paused():
-        read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
+    read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
     if not read.found:
         raise missing_array(path, _LAYOUT, "Is this a profile that Kineto wrote?")
     return quarantine(read.columns.finish(read.metadata, read.repairs))
@@ -100,9 +100,10 @@ class _Columns:
             self.forward_flows.add(events, self._integers)
         spans = [e for e in events if e.ph == "X" and (e.cat in ROLES or not e.cat)]
         times, spans = self._timed(spans)
-        role = np.fromiter((ROLES.get(e.cat, _NO_ROLE) for e in spans), np.uint8, len(spans))
+        categories = [event.cat for event in spans]
+        role = np.array([ROLES.get(category, _NO_ROLE) for category in categories], np.uint8)
         self._put("role", role)
-        self._put("category", list(map(self.categories.__getitem__, [e.cat for e in spans])))
+        self._put("category", list(map(self.categories.__getitem__, categories)))
         self._put("name", list(map(self.names.__getitem__, [e.name for e in spans])))
         self._put("pid", self._integers([e.pid for e in spans], 0))
         self._put("tid", self._integers([e.tid for e in spans], 0))
@@ -123,12 +124,12 @@ class _Columns:
 
     def _timed(self, spans: list[Event]) -> tuple[list[Times], list[Event]]:
         """Starts and durations, and the records that have them."""
-        starts = [bytes(event.ts) for event in spans]
-        lasting = [bytes(event.dur) or b"0" for event in spans]
+        starts: list[Any] = [event.ts for event in spans]
+        lasting: list[Any] = [event.dur or b"0" for event in spans]
         try:
             return [nanoseconds(starts), nanoseconds(lasting)], spans
         except ValueError:
-            pass
+            starts, lasting = list(map(bytes, starts)), list(map(bytes, lasting))
         known = {text: self._time(text) for text in {*starts, *lasting}}
         good: list[int] = []
         lost: list[int] = []
@@ -149,7 +150,7 @@ class _Columns:
             return None
 
     def _add_args(self, spans: list[Event], role: npt.NDArray[np.uint8]) -> None:
-        raw = [bytes(event.args) or b"{}" for event in spans]
+        raw: list[Any] = [event.args or b"{}" for event in spans]
         is_op = role == Role.OP
         ops, others = np.flatnonzero(is_op), np.flatnonzero(~is_op)
         op_args = self._decode(_OP_ARGS, spans, raw, ops)
@@ -160,12 +161,10 @@ class _Columns:
             for rows, args, wanted in ((ops, op_args, of_ops), (others, device_args, of_others)):
                 if wanted:
                     values[rows] = self._integers(_first_told(args, fields, default), default)
-            if name == "stream":
-                values[np.isin(values, NO_STREAM)] = NO_ID
             self._put(name, values)
         carried = (role == Role.WORK) | (role == Role.SYNC)
         self.args += [
-            text if keep or event.name == _COMMUNICATION else b""
+            bytes(text) if keep or event.name == _COMMUNICATION else b""
             for text, keep, event in zip(raw, carried.tolist(), spans, strict=True)
         ]
 
@@ -185,7 +184,7 @@ class _Columns:
         self, decoder: msgspec.json.Decoder[list[Any]], raw: list[bytes], row: int
     ) -> Any:
         try:
-            return decoder.decode(b"[" + raw[row] + b"]")[0]
+            return decoder.decode(b"[%b]" % bytes(raw[row]))[0]
         except (msgspec.DecodeError, RecursionError):
             self.repairs.mend(_ODD_ARGS, None)
             raw[row] = b"{}"
@@ -234,6 +233,7 @@ class _Columns:
             "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context",
             "size_bytes",
         )}  # fmt: skip
+        columns["stream"][np.isin(columns["stream"], NO_STREAM)] = NO_ID
         start = columns["start_ns"]
         far = np.abs(start) >= _LATEST_NS
         columns["start_ns"] = np.where(far, start, start + base_time_ns)

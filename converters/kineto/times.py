@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +16,7 @@ _INTEGERS: Final = re.compile(rb"(?:-?\d+\n)*")
 _LIMIT_NS: Final = 1 << 63
 
 
-def nanoseconds(texts: Sequence[bytes]) -> npt.NDArray[np.int64]:
+def nanoseconds(texts: Sequence[bytes | msgspec.Raw]) -> npt.NDArray[np.int64]:
     """Microseconds, as they stand in a file, in nanoseconds: int64[len(texts)].
 
     A float64 cannot hold today's time in nanoseconds, so the digits are read as they are. Text in
@@ -29,8 +30,9 @@ def nanoseconds(texts: Sequence[bytes]) -> npt.NDArray[np.int64]:
         return np.fromstring(joined.replace(b".", b""), np.int64, sep="\n")
     if longest < 16 and _INTEGERS.fullmatch(joined):
         return np.fromstring(joined, np.int64, sep="\n") * 1000
-    known: dict[bytes, int] = {text: _one(text) for text in set(texts)}
-    return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
+    plain = list(map(bytes, texts))
+    known = {text: _one(text) for text in set(plain)}
+    return np.array([known[text] for text in plain], np.int64)
 
 
 def _one(text: bytes) -> int:

@@ -19,10 +19,11 @@ IntColumn = npt.NDArray[np.int64]
 CodeColumn = npt.NDArray[np.int32]
 
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "id", "parent", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "name",
     "op_schema", "inputs", "outputs", "input_strides", "output_strides",
 )  # fmt: skip
+"""The fields of a host trace with one entry for each node."""
 
 
 @dataclass
@@ -90,7 +91,7 @@ class HostTrace:
                 rows = [int(place[attribute.rows[k]]) for k in chosen]
                 values = [attribute.values[k] for k in chosen]
                 attributes[name] = HostAttribute(attribute.declared_type, rows, values)
-        columns = {name: getattr(self, name)[mask] for name in _COLUMNS}
+        columns = {name: getattr(self, name)[mask] for name in COLUMNS}
         return replace(self, attributes=attributes, **columns)
 
     def __len__(self) -> int:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.pytorch.host_trace import NO_CALLER, HostAttribute, HostTrace
+from chakra_et.converters.pytorch.host_trace import (
+    COLUMNS,
+    NO_CALLER,
+    CodeColumn,
+    HostAttribute,
+    HostTrace,
+)
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded, drop_repeated_documents
 from chakra_et.io.memory import collection_paused
@@ -27,24 +32,32 @@ from chakra_et.pool import Pool
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
 
 N = TypeVar("N", FlatNode, NestedNode)
+V = TypeVar("V")
 
 HEAD_BYTES: Final = 1 << 18
 """How much of a file tells the layout of its nodes."""
 _ID_LIMIT: Final = 1 << 64
 _RANGES: Final = {"uint64": (0, 1 << 64), "int64": (-1 << 63, 1 << 63)}
-_CORE: Final = {
+_DEFAULTS: Final[dict[str, Any]] = {
     "rf_id": 0,
     "fw_parent": 0,
     "seq_id": -1,
     "scope": 0,
     "tid": 0,
     "fw_tid": 0,
+    "op_schema": "",
 }
+"""Attributes that every node has, in every layout, and their values where one has not."""
+_THREADS: Final = {"tid": "thread", "fw_tid": "fw_thread"}
+_STRIDES: Final = ("input_strides", "output_strides")
+_BORDER: Final = b"\0"
+"""Stands between texts that are kept as one while reading; no JSON text holds it."""
 _NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema")
 _FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
 
+@collection_paused()
 def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     """Read a PyTorch host trace of any schema version, plain, compressed or packed.
 
@@ -56,11 +69,10 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     start = head(path, HEAD_BYTES)
     nested = is_nested(start)
     read: Records[NestedColumns] | Records[FlatColumns]
-    with collection_paused():
-        if nested:
-            read = read_records(path, _NESTED, NestedColumns, strict=strict)
-        else:
-            read = read_records(path, _FLAT, FlatColumns, strict=strict)
+    if nested:
+        read = read_records(path, _NESTED, NestedColumns, strict=strict)
+    else:
+        read = read_records(path, _FLAT, FlatColumns, strict=strict)
     if not read.found:
         raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
     unknown = _unknown_keys(start, nested)
@@ -87,52 +99,58 @@ def _unknown_keys(start: bytes, nested: bool) -> list[str]:
     return [key for key in first if key not in known] if isinstance(first, dict) else []
 
 
-def _signatures(lists: list[list[HostAttr]]) -> dict[tuple[str, ...], Sequence[int]]:
-    """The places of the nodes that have the same attribute names in the same order."""
+def _alike(
+    lists: list[list[HostAttr]],
+) -> Iterator[tuple[tuple[str, ...], list[int], list[HostAttr]]]:
+    """Groups of nodes that have the same attribute names in the same order.
+
+    For each the names, the places of its nodes, and their attributes one after the other. Most
+    nodes are like the first one, so these are compared all at once.
+    """
     width = len(lists[0]) if lists else 0
-    alike = [place for place, attrs in enumerate(lists) if len(attrs) == width]
-    names = [attr.name for attr in chain.from_iterable([lists[place] for place in alike])]
-    groups: dict[tuple[str, ...], Any] = {}
-    rest: Sequence[int] = range(len(lists))
-    if names == names[:width] * len(alike):
-        groups[tuple(names[:width])] = alike
-        rest = sorted(set(rest).difference(alike)) if len(alike) < len(lists) else ()
-    for place in rest:
-        signature = tuple([attr.name for attr in lists[place]])
-        groups.setdefault(signature, []).append(place)
-    return groups
+    places = [place for place, attrs in enumerate(lists) if len(attrs) == width]
+    flat = list(chain.from_iterable([lists[place] for place in places]))
+    names = [attr.name for attr in flat]
+    others: Iterable[int] = range(len(lists))
+    if names == names[:width] * len(places):
+        yield tuple(names[:width]), places, flat
+        others = sorted(set(others).difference(places)) if len(places) < len(lists) else ()
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place in others:
+        groups.setdefault(tuple([attr.name for attr in lists[place]]), []).append(place)
+    for signature, places in groups.items():
+        yield signature, places, list(chain.from_iterable([lists[place] for place in places]))
 
 
 class _Columns:
-    """Host nodes as they come in, in lists that become columns.
+    """Host nodes as they come in, in arrays that are joined at the end.
 
-    Nodes come by the thousand, so each step works on one field of all of them.
+    Nodes come in pieces, so each step works on one field of all of them.
     """
 
     def __init__(self, repairs: Repairs) -> None:
         self.repairs = repairs
-        self.id: list[int] = []
-        self.parent: list[int] = []
-        self.core: dict[str, list[Any]] = {name: [] for name in _CORE}
-        self.name: list[int] = []
-        self.op_schema: list[int] = []
-        self.inputs: list[int] = []
-        self.outputs: list[int] = []
-        self.input_strides: list[int] = []
-        self.output_strides: list[int] = []
+        self.count = 0
+        self.parts: dict[str, list[npt.NDArray[Any]]] = {}
         self.names: Pool[str] = Pool()
         self.op_schemas: Pool[str] = Pool()
-        self.texts: Pool[tuple[bytes, bytes, bytes]] = Pool()
-        self.strides: Pool[bytes] = Pool({b"": 0})
+        self.ios: Pool[bytes] = Pool()
         self.attributes: dict[str, HostAttribute] = {}
 
-    def _add_ids(self, ids: list[int], parents: list[int]) -> None:
+    def _put_ids(self, ids: list[int], parents: list[int]) -> None:
         if parents and (min(parents) < 0 or max(parents) >= _ID_LIMIT):
             wrong = sum(not 0 <= parent < _ID_LIMIT for parent in parents)
             self.repairs.mend("caller that is no unsigned 64-bit integer", None, wrong)
             parents = [parent if 0 <= parent < _ID_LIMIT else NO_CALLER for parent in parents]
-        self.id += ids
-        self.parent += parents
+        self._put("id", np.array(ids, np.uint64))
+        self._put("parent", np.array(parents, np.uint64))
+        self.count += len(ids)
+
+    def _put(self, name: str, part: npt.NDArray[Any]) -> None:
+        self.parts.setdefault(name, []).append(part)
+
+    def _put_codes(self, name: str, pool: Pool[V], values: Iterable[V]) -> None:
+        self._put(name, np.array(list(map(pool.__getitem__, values)), np.int32))
 
     def _with_good_ids(self, nodes: list[N]) -> list[N]:
         ids = [node.id for node in nodes]
@@ -143,82 +161,38 @@ class _Columns:
             return good
         return nodes
 
-    def _add_flat(self, nodes: list[FlatNode]) -> None:
-        nodes = self._with_good_ids(nodes)
-        self._add_ids([node.id for node in nodes], [node.parent for node in nodes])
-        self.name += map(self.names.__getitem__, [node.name for node in nodes])
-        for name, column in self.core.items():
-            column += map(attrgetter(name), nodes)
-        self.op_schema += map(self.op_schemas.__getitem__, [node.op_schema for node in nodes])
-        self.inputs += self._texts(
-            [node.inputs for node in nodes],
-            [node.input_shapes for node in nodes],
-            [node.input_types for node in nodes],
-        )
-        self.outputs += self._texts(
-            [node.outputs for node in nodes],
-            [node.output_shapes for node in nodes],
-            [node.output_types for node in nodes],
-        )
-        self.input_strides += [0] * len(nodes)
-        self.output_strides += [0] * len(nodes)
-
-    def _add_nested(self, nodes: list[NestedNode]) -> None:
-        nodes = self._with_good_ids(nodes)
-        first_row = len(self.id)
-        self._add_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
-        self.name += map(self.names.__getitem__, [node.name for node in nodes])
-        inputs, outputs = [node.inputs for node in nodes], [node.outputs for node in nodes]
-        self.inputs += self._io(inputs, self.input_strides)
-        self.outputs += self._io(outputs, self.output_strides)
-        self._add_attributes([node.attrs for node in nodes], first_row)
-
-    def _io(self, io: list[HostIO], strides: list[int]) -> Iterable[int]:
-        strides += map(self.strides.__getitem__, map(bytes, [x.strides for x in io]))
-        return self._texts([x.values for x in io], [x.shapes for x in io], [x.types for x in io])
-
-    def _texts(self, *fields: list[msgspec.Raw]) -> Iterable[int]:
-        triples = zip(*(map(bytes, field) for field in fields), strict=True)
-        return map(self.texts.__getitem__, triples)
-
-    def _add_attributes(self, lists: list[list[HostAttr]], first_row: int) -> None:
-        """Turn each node's list of named values into columns.
-
-        Most nodes have the same names in the same order; each such group is cut by strides.
-        """
-        core: dict[str, list[Any]] = {n: [d] * len(lists) for n, d in _CORE.items()}
-        core["op_schema"] = [""] * len(lists)
-        for signature, places in _signatures(lists).items():
-            flat = list(chain.from_iterable([lists[place] for place in places]))
-            values = [attr.value for attr in flat]
-            for k, name in enumerate(signature):
-                column = values[k :: len(signature)]
-                if name not in core:
-                    self._add_attribute(name, flat[k].type, places, column, first_row)
-                elif len(places) == len(lists):
-                    core[name] = column
-                else:
-                    for place, value in zip(places, column, strict=True):
-                        core[name][place] = value
-        schemas = core.pop("op_schema")
-        if set(map(type, schemas)) != {str}:
-            wrong = sum(type(text) is not str for text in schemas)
-            if wrong:
+    def _put_core(self, name: str, values: list[Any]) -> None:
+        """A column of one of the attributes that every node has."""
+        if name == "op_schema":
+            if set(map(type, values)) != {str}:
+                wrong = sum(type(text) is not str for text in values)
                 self.repairs.mend("op_schema that is no text", None, wrong)
-            schemas = [text if type(text) is str else "" for text in schemas]
-        self.op_schema += map(self.op_schemas.__getitem__, schemas)
-        for name, column in core.items():
-            self.core[name] += column
+                values = [text if type(text) is str else "" for text in values]
+            self._put_codes(name, self.op_schemas, values)
+        else:
+            self._put(_THREADS.get(name, name), self._integers(name, values))
 
-    def _add_attribute(
-        self, name: str, declared: str, places: Sequence[int], column: list[Any], first_row: int
-    ) -> None:
-        # PyTorch writes an empty text where there is nothing to say.
-        said = [k for k, value in enumerate(column) if value != ""]
-        if said:
-            attribute = self.attributes.setdefault(name, HostAttribute(declared))
-            attribute.rows += [first_row + places[k] for k in said]
-            attribute.values += [column[k] for k in said]
+    def _integers(self, name: str, values: list[Any]) -> npt.NDArray[np.int64]:
+        """Numbers as they are; whatever else stands for one becomes one, and is counted."""
+        if set(map(type, values)) <= {int}:
+            try:
+                return np.array(values, np.int64)
+            except OverflowError:
+                pass
+        return np.array([self._integer(name, value) for value in values], np.int64)
+
+    def _integer(self, name: str, value: Any) -> int:
+        if isinstance(value, int) and abs(value) < 1 << 63:
+            return value
+        try:
+            number = int(value) if isinstance(value, (str, float)) else None
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or abs(number) >= 1 << 63:
+            self.repairs.mend(f"{name} that is no 64-bit integer", None)
+            return int(_DEFAULTS[name])
+        self.repairs.mend(QUOTED, None)
+        return number
 
     def finish(
         self, path: Path, metadata: dict[str, Any], unknown: list[str], repairs: Repairs
@@ -228,36 +202,43 @@ class _Columns:
         warnings = [f"host node key {key!r} is not known and was left out" for key in unknown]
         if schema.split("-")[0] not in KNOWN_SCHEMAS:
             warnings.append(f"host schema {schema!r} is not known; it was read by the keys present")
-        core = {name: self._integers(name) for name in _CORE}
         for name, attribute in list(self.attributes.items()):
             self._check_attribute(name, attribute)
+        columns: dict[str, Any] = {
+            name: self._joined(name) for name in COLUMNS if name not in _STRIDES
+        }
+        texts, strides, text_code, stride_code = self._split_ios()
+        for side, name in zip(("inputs", "outputs"), _STRIDES, strict=True):
+            columns[name] = stride_code[columns[side]]
+            columns[side] = text_code[columns[side]]
         return HostTrace(
             path=path,
             schema=schema,
             pid=pid if isinstance(pid, int) and 0 <= pid < 1 << 63 else None,
             metadata=metadata,
-            id=np.array(self.id, np.uint64),
-            parent=np.array(self.parent, np.uint64),
-            rf_id=core["rf_id"],
-            fw_parent=core["fw_parent"],
-            seq_id=core["seq_id"],
-            scope=core["scope"],
-            thread=core["tid"],
-            fw_thread=core["fw_tid"],
-            name=np.array(self.name, np.int32),
             names=self.names,
-            op_schema=np.array(self.op_schema, np.int32),
             op_schemas=self.op_schemas,
-            inputs=np.array(self.inputs, np.int32),
-            outputs=np.array(self.outputs, np.int32),
-            texts=self.texts,
-            input_strides=np.array(self.input_strides, np.int32),
-            output_strides=np.array(self.output_strides, np.int32),
-            strides=self.strides,
+            texts=texts,
+            strides=strides,
             attributes=self.attributes,
             warnings=warnings,
             repairs=repairs,
+            **columns,
         )
+
+    def _split_ios(
+        self,
+    ) -> tuple[Pool[tuple[bytes, bytes, bytes]], Pool[bytes], CodeColumn, CodeColumn]:
+        """The texts and strides of all inputs and outputs, and the codes of each distinct one's."""
+        texts: Pool[tuple[bytes, bytes, bytes]] = Pool()
+        strides: Pool[bytes] = Pool({b"": 0})
+        split = [io.split(_BORDER) for io in self.ios]
+        text_code = np.array([texts[values, shapes, types] for values, shapes, types, _ in split])
+        stride_code = np.array([strides[text] for *_, text in split])
+        return texts, strides, text_code.astype(np.int32), stride_code.astype(np.int32)
+
+    def _joined(self, name: str) -> npt.NDArray[Any]:
+        return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, np.int64)
 
     def _check_attribute(self, name: str, attribute: HostAttribute) -> None:
         """Leave out values that are not of the declared type, and second ones of a node."""
@@ -284,36 +265,51 @@ class _Columns:
         if not good:
             del self.attributes[name]
 
-    def _integers(self, name: str) -> npt.NDArray[np.int64]:
-        values = self.core[name]
-        try:
-            column = np.array(values, np.int64)
-        except (TypeError, ValueError, OverflowError):
-            column = np.zeros((0, 0), np.int64)
-        if column.ndim == 1:
-            return column
-        return np.array([self._integer(name, value) for value in values], np.int64)
-
-    def _integer(self, name: str, value: Any) -> int:
-        if isinstance(value, int) and abs(value) < 1 << 63:
-            return value
-        try:
-            number = int(value) if isinstance(value, (str, float)) else None
-        except (ValueError, OverflowError):
-            number = None
-        if number is None or abs(number) >= 1 << 63:
-            self.repairs.mend(f"{name} that is no 64-bit integer", None)
-            return _CORE[name]
-        self.repairs.mend(QUOTED, None)
-        return number
-
 
 class NestedColumns(_Columns):
     """Columns of nodes of layouts B to E."""
 
     def add(self, piece: list[NestedNode], /) -> None:
         """Take in some nodes."""
-        self._add_nested(piece)
+        nodes = self._with_good_ids(piece)
+        self._add_attributes([node.attrs for node in nodes])
+        self._put_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
+        self._put_codes("name", self.names, [node.name for node in nodes])
+        self._put_io("inputs", [node.inputs for node in nodes])
+        self._put_io("outputs", [node.outputs for node in nodes])
+
+    def _put_io(self, side: str, ios: list[HostIO]) -> None:
+        texts = [_BORDER.join((io.values, io.shapes, io.types, io.strides)) for io in ios]
+        self._put_codes(side, self.ios, texts)
+
+    def _add_attributes(self, lists: list[list[HostAttr]]) -> None:
+        """Turn each node's list of named values into columns: those that all have, and others."""
+        core: dict[str, list[Any]] = {}
+        for names, places, flat in _alike(lists):
+            values = [attr.value for attr in flat]
+            for k, name in enumerate(names):
+                column = values[k :: len(names)]
+                if name not in _DEFAULTS:
+                    self._add_attribute(name, flat[k].type, places, column)
+                elif len(places) == len(lists):
+                    core[name] = column
+                else:
+                    whole = core.setdefault(name, [_DEFAULTS[name]] * len(lists))
+                    for place, value in zip(places, column, strict=True):
+                        whole[place] = value
+        for name, default in _DEFAULTS.items():
+            self._put_core(name, core.get(name) or [default] * len(lists))
+
+    def _add_attribute(
+        self, name: str, declared: str, places: list[int], column: list[Any]
+    ) -> None:
+        # PyTorch writes an empty text where there is nothing to say.
+        if column.count("") == len(column):
+            return
+        said = [k for k, value in enumerate(column) if value != ""]
+        attribute = self.attributes.setdefault(name, HostAttribute(declared))
+        attribute.rows += [self.count + places[k] for k in said]
+        attribute.values += [column[k] for k in said]
 
 
 class FlatColumns(_Columns):
@@ -321,4 +317,12 @@ class FlatColumns(_Columns):
 
     def add(self, piece: list[FlatNode], /) -> None:
         """Take in some nodes."""
-        self._add_flat(piece)
+        nodes = self._with_good_ids(piece)
+        self._put_ids([node.id for node in nodes], [node.parent for node in nodes])
+        self._put_codes("name", self.names, [node.name for node in nodes])
+        for name in _DEFAULTS:
+            self._put_core(name, list(map(attrgetter(name), nodes)))
+        inputs = [(node.inputs, node.input_shapes, node.input_types, b"") for node in nodes]
+        outputs = [(node.outputs, node.output_shapes, node.output_types, b"") for node in nodes]
+        self._put_codes("inputs", self.ios, map(_BORDER.join, inputs))
+        self._put_codes("outputs", self.ios, map(_BORDER.join, outputs))

@@ -11,8 +11,9 @@ from accounts import callers, converted, names, write
 from recordings import MAIN, PID, HostRecording, Profile
 
 from chakra_et import ChakraError, convert
-from chakra_et.conversion import Conversion, convert_directory
+from chakra_et.conversion import Conversion
 from chakra_et.converters.kineto import read_device
+from chakra_et.directory import convert_directory
 from chakra_et.model import EdgeKind
 
 

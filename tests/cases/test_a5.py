@@ -10,8 +10,9 @@ import pytest
 from accounts import converted
 from recordings import HostRecording, Profile
 
-from chakra_et.conversion import Conversion, convert_directory, trace_set
+from chakra_et.conversion import Conversion, trace_set
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.directory import convert_directory
 from chakra_et.linker.communication_table import OPERATIONS, operation
 from chakra_et.model import EdgeKind
 from chakra_et.passes import cure
