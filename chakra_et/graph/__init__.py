@@ -1,7 +1,8 @@
-"""Graph algorithms on columns: neighbours, order, cycles, slimming."""
+"""Graph algorithms on columns: neighbours, order, cycles, reach, slimming."""
 
 from chakra_et.graph.adjacency import Adjacency, EdgeRows, edge_rows
 from chakra_et.graph.order import find_cycle, topological_order
+from chakra_et.graph.reach import last_awaited
 from chakra_et.graph.slim import implied_edges
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "edge_rows",
     "find_cycle",
     "implied_edges",
+    "last_awaited",
     "topological_order",
 ]

@@ -14,6 +14,7 @@ from chakra_et.linker.assemble import assemble
 from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import find_communication
 from chakra_et.linker.edges.call import call_edges
+from chakra_et.linker.edges.data import data_edges, mark_only_ties
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import event_edges
 from chakra_et.linker.edges.group import group_edges
@@ -29,7 +30,7 @@ from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
+from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_by_edges
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
@@ -78,7 +79,13 @@ def link(
     edges = _edges(table, host, device, streams, time)
     waits = _waits(table, device, streams)
     edges += [waits.syncs, waits.copies, waits.events, group_edges(table, communication)]
+    if host is not None:
+        data = data_edges(table, host, communication, warnings)
+        data = mark_only_ties(table, streams, data, edges, waits.recorded, warnings)
+        edges.append(data)
     own = own_time(table, time, edges, waits.copies)
+    if device is not None:
+        edges = [_in_own_time(table, own, found, warnings) for found in edges]
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
         warnings.append(
@@ -103,20 +110,21 @@ def link(
 class _Waits:
     """Edges from device work: into calls that waited, behind blocking copies, and to other streams.
 
-    `scopes` says what a call waits for, by its row.
+    `scopes` says what a call waits for, by its row; `recorded` whether the profiler records waits.
     """
 
     syncs: EdgeList
     copies: EdgeList
     events: EdgeList
     scopes: dict[int, str]
+    recorded: bool
 
 
 def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) -> _Waits:
     if device is None:
         none = np.zeros(0, np.int64)
         syncs = EdgeList.certain(EdgeKind.SYNC, none, none)
-        return _Waits(syncs, syncs, EdgeList.certain(EdgeKind.EVENT, none, none), {})
+        return _Waits(syncs, syncs, EdgeList.certain(EdgeKind.EVENT, none, none), {}, False)
     launched = launched_work(table, device, streams)
     calls = wait_calls(table, device)
     given = given_to_streams(table, launched, calls)
@@ -126,6 +134,7 @@ def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) 
         copy_edges(table, blocking_copies(table, device)),
         event_edges(table, launched, calls, given),
         sync_scopes(calls, launched, syncs, table.lane),
+        calls.has_records,
     )
 
 
@@ -151,6 +160,18 @@ def _edges(
         launch_edges(table),
         stream_edges(table, streams),
     ]
+
+
+def _in_own_time(table: Activities, own: OwnTime, edges: EdgeList, warnings: list[str]) -> EdgeList:
+    """What identity tells, of tensors or groups, without what own times of host work forbid.
+
+    An activity's own time may last beyond its end, until the next one on its thread.
+    """
+    if edges.kind not in (EdgeKind.DATA, EdgeKind.GROUP):
+        return edges
+    timed = (table.lane[edges.source] != NONE) & (table.lane[edges.target] != NONE)
+    edges = edges.select(timed)
+    return in_time(edges, table.work[edges.source], own.end_ns, own.begin_ns, warnings)
 
 
 def _forward_lanes(table: Activities, device: DeviceTrace | None) -> Rows:
