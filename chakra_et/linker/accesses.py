@@ -184,10 +184,11 @@ class _Uses:
         )
 
     def _among_inputs(self) -> Mask:
-        """Which tensors are of a memory that the same operation was given."""
+        """Which outputs are of a memory that the same operation was given; all inputs are."""
         pair = self.memory * len(self.actors.schema) + self.node
-        found: Mask = np.isin(pair, pair[: self.inputs])
-        return found
+        given = np.append(np.sort(pair[: self.inputs]), np.iinfo(np.int64).max)
+        place = np.searchsorted(given, pair[self.inputs :])
+        return np.append(np.ones(self.inputs, np.bool_), given[place] == pair[self.inputs :])
 
     def _views(self, taken: Mask, writes: Mask) -> Mask:
         """Which nodes write nothing, and return what they were given: they describe it anew."""
