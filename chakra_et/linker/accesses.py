@@ -195,7 +195,7 @@ class _Uses:
         returning, writing = (np.zeros(len(self.actors.schema), np.bool_) for _ in range(2))
         returning[self.node[~taken]] = True
         writing[self.node[writes]] = True
-        return returning & ~writing
+        return returning & ~writing & ~self.actors.asking
 
 
 def _expand(tensors: Tensors, text: npt.NDArray[np.int32], rows: Rows) -> tuple[Rows, Rows]:

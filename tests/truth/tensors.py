@@ -1,9 +1,10 @@
 """Truth of data: programs that make, read, write, view and free tensors, and who wrote what.
 
 The rules of their machine. Operations run one after the other, on threads that take turns. One
-with a tensor on a device launches a kernel, which begins when its stream, and the kernels that wrote
-what it reads, have ended. Memory is an object that remembers for each of its items which operation
-wrote it last; the id of its storage is used again after all tensors of it are gone, as in PyTorch.
+with a tensor on a device launches a kernel, which begins when its stream, and the kernels that
+wrote what it reads, have ended. Memory is an object that remembers for each of its items which
+operation wrote it last; the id of its storage is used again after all tensors of it are gone, as in
+PyTorch.
 """
 
 from __future__ import annotations
