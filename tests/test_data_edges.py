@@ -222,7 +222,7 @@ def test_replay_starts_first_work_of_a_thread_when_it_was_recorded(tmp_path: Pat
     """A thread that nothing woke begins by itself, not when what it reads is written."""
     run = Run().op("other", NEW, [], [tensor(6)]).op("make", NEW, [], [tensor(5)])
     run.now = 900
-    run.op("use", NEW, [tensor(5)], [tensor(6)], tid=2)
+    run.op("use", NEW, [tensor(5)], [tensor(6)], tid=2, parent=5)
     trace = run.convert(tmp_path).trace
     assert data(trace) == {("make", "use", False)}
     assert replay(trace).figures[0].span_error == 0
