@@ -151,6 +151,15 @@ def test_memory_of_a_device_joins_its_work_and_a_tie_between_streams_is_inferred
         ("make", "same", False), ("make", "far", False)}  # fmt: skip
 
 
+def test_a_write_without_work_in_the_profile_ends_what_was_known(tmp_path: Path) -> None:
+    on = {"device": "cuda:0"}
+    run = Run().op("make", NEW, [], [tensor(5, **on)], stream=7)
+    run.op("add", ADD_, [tensor(5, **on), tensor(6, **on)], [tensor(5, **on)])
+    run.op("other", NEW, [], [tensor(8, **on)], stream=7)
+    run.op("use", NEW, [tensor(5, **on)], [tensor(9, **on)], stream=7)
+    assert data(run.convert(tmp_path).trace) == set()
+
+
 def test_an_edge_against_the_recorded_times_is_left_out_and_counted(tmp_path: Path) -> None:
     on = {"device": "cuda:0"}
     run = Run().op("make", NEW, [], [tensor(5, **on)], stream=7)
