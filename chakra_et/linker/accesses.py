@@ -215,7 +215,7 @@ def _done_by_callees(found: Accesses, tree: CallTree, seen: Mask, launched: Mask
     """
     done = np.zeros(len(found), np.bool_)
     reads = np.flatnonzero(~found.writes)
-    done[reads] = _again_below(found, tree, reads, np.ones(len(reads), np.bool_))
+    done[reads] = _again_below(found, tree, reads, (~seen | launched)[reads])
     works = np.zeros(len(tree.position), np.bool_)
     works[found.node[reads[~done[reads]]]] = True
     writes = np.flatnonzero(found.writes)

@@ -126,14 +126,10 @@ def _parts(found: Accesses) -> tuple[Rows, Rows, Mask]:
     life = _lives(found)
     rows = np.flatnonzero(found.end > found.begin)
     life, begin, end = life[rows], found.begin[rows], found.end[rows]
-    same = np.append(False, life[1:] == life[:-1])[: len(rows)]
-    differs = (
-        same
-        & (np.append(0, begin[1:] != begin[:-1]) | np.append(0, end[1:] != end[:-1])).astype(
-            np.bool_
-        )[: len(rows)]
-    )
-    several = np.zeros(int(life.max()) + 1 if len(life) else 0, np.bool_)
+    differs = np.zeros(len(rows), np.bool_)
+    differs[1:] = (begin[1:] != begin[:-1]) | (end[1:] != end[:-1])
+    differs[1:] &= life[1:] == life[:-1]
+    several = np.zeros(int(life.max(initial=-1)) + 1, np.bool_)
     several[life[differs]] = True
     cut = np.flatnonzero(several[life])
     first, count = _between_borders(life[cut], begin[cut], end[cut])
