@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "fidelity.md"
 BEGIN, END = "<!-- made by tools/fidelity.py -->", "<!-- end -->"
 SETS = ("dlrm8", "torchrec4", "torch213/ddp_2rank", "torch213/tp_2rank")
-KINDS = ("thread", "launch", "stream", "event", "sync", "group")
+KINDS = ("thread", "launch", "stream", "event", "sync", "data", "group")
 
 
 @dataclass

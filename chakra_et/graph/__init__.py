@@ -1,7 +1,8 @@
-"""Graph algorithms on columns: neighbours, order, cycles, slimming."""
+"""Graph algorithms on columns: neighbours, order, cycles, reach, slimming."""
 
 from chakra_et.graph.adjacency import Adjacency, EdgeRows, edge_rows
 from chakra_et.graph.order import find_cycle, topological_order
+from chakra_et.graph.reach import last_awaited
 from chakra_et.graph.slim import redundant_edges
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "EdgeRows",
     "edge_rows",
     "find_cycle",
+    "last_awaited",
     "redundant_edges",
     "topological_order",
 ]

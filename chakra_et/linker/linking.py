@@ -17,6 +17,7 @@ from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import find_communication
 from chakra_et.linker.companions import with_companions
 from chakra_et.linker.edges.call import call_edges
+from chakra_et.linker.edges.data import data_edges, mark_only_ties
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import event_edges
 from chakra_et.linker.edges.group import group_edges
@@ -26,13 +27,14 @@ from chakra_et.linker.edges.pending import given_to_streams
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
 from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
-from chakra_et.linker.edges.thread import thread_edges
+from chakra_et.linker.edges.thread import backward_edges, thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
-from chakra_et.linker.hand_over import HandOver, find_hand_over, hand_over_joins
+from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
 from chakra_et.linker.launches import attribute, launch_warnings
-from chakra_et.linker.order import contradicting, issue_order, sorted_by_edges
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_by_edges
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
@@ -87,12 +89,23 @@ def link(
     streams = stream_order(table)
     hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over)
-    edges = _edges(table, host, device, streams, time, hand_over)
+    edges = _edges(table, host, device, streams, time)
     waits = _waits(table, device, streams)
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
-    edges += [waits.copies, waits.syncs, waits.events, group_edges(table, found.of(table))]
+    events = waits.events.select(~waits.events.inferred)
+    edges += [waits.copies, waits.syncs, events, group_edges(table, found.of(table))]
+    if host is not None:
+        data = data_edges(table, host, found.by_row, warnings)
+        data = mark_only_ties(
+            table, streams, data, [*edges, waits.events], waits.recorded, warnings
+        )
+        edges.append(data)
+    # What others may imply comes last: where it is left out, it hides no other kind.
+    edges += [waits.events.select(waits.events.inferred), backward_edges(table, time, hand_over)]
     own = own_time(table, time, edges, waits.copies)
+    if device is not None:
+        edges = [_in_own_time(table, own, found, warnings) for found in edges]
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
     if streams.overlaps:
         warnings.append(
@@ -120,20 +133,21 @@ def link(
 class _Waits:
     """Edges from device work: into calls that waited, behind blocking copies, and to other streams.
 
-    `scopes` says what a call waits for, by its row.
+    `scopes` says what a call waits for, by its row; `recorded` whether the profiler records waits.
     """
 
     syncs: EdgeList
     copies: EdgeList
     events: EdgeList
     scopes: dict[int, str]
+    recorded: bool
 
 
 def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) -> _Waits:
     if device is None:
         none = np.zeros(0, np.int64)
         syncs = EdgeList.certain(EdgeKind.SYNC, none, none)
-        return _Waits(syncs, syncs, EdgeList.certain(EdgeKind.EVENT, none, none), {})
+        return _Waits(syncs, syncs, EdgeList.certain(EdgeKind.EVENT, none, none), {}, False)
     launched = launched_work(table, device, streams)
     calls = wait_calls(table, device)
     given = given_to_streams(table, launched, calls)
@@ -143,6 +157,7 @@ def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) 
         copy_edges(table, blocking_copies(table, device)),
         event_edges(table, launched, calls, given),
         sync_scopes(calls, launched, syncs, table.lane),
+        calls.has_records,
     )
 
 
@@ -152,7 +167,6 @@ def _edges(
     device: DeviceTrace | None,
     streams: StreamOrder,
     time: HostTime,
-    hand_over: HandOver,
 ) -> list[EdgeList]:
     edges = [call_edges(table)]
     if device is None and host is not None:
@@ -165,10 +179,22 @@ def _edges(
     return [
         *edges,
         program_edges(table),
-        thread_edges(table, time, hand_over),
+        thread_edges(time),
         launch_edges(table),
         stream_edges(table, streams),
     ]
+
+
+def _in_own_time(table: Activities, own: OwnTime, edges: EdgeList, warnings: list[str]) -> EdgeList:
+    """What identity tells, of tensors or groups, without what own times of host work forbid.
+
+    An activity's own time may last beyond its end, until the next one on its thread.
+    """
+    if edges.kind not in (EdgeKind.DATA, EdgeKind.GROUP):
+        return edges
+    timed = (table.lane[edges.source] != NONE) & (table.lane[edges.target] != NONE)
+    edges = edges.select(timed)
+    return in_time(edges, table.work[edges.source], own.end_ns, own.begin_ns, warnings)
 
 
 def _forward_order(
@@ -198,9 +224,5 @@ def _forward_order(
                 f"{lost} {found.kind.label} edges contradict the recorded times or each other and "
                 "were left out"
             )
-        kept.append(
-            EdgeList(
-                found.kind, found.source[forward], found.target[forward], found.inferred[forward]
-            )
-        )
+        kept.append(found.select(forward))
     return order, kept

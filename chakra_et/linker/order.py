@@ -57,6 +57,23 @@ def _times_of_callers(table: Activities, begin_ns: Rows) -> Rows:
     return key
 
 
+def in_time(
+    edges: EdgeList,
+    excepted: npt.NDArray[np.bool_],
+    end_ns: Rows,
+    begin_ns: Rows,
+    warnings: list[str],
+) -> EdgeList:
+    """Edges whose source has ended when their target begins; others are left out and counted."""
+    kept = excepted | (end_ns[edges.source] <= begin_ns[edges.target])
+    lost = int(np.count_nonzero(~kept))
+    if lost:
+        warnings.append(
+            f"{lost} {edges.kind.label} edges contradict the recorded times and were left out"
+        )
+    return edges.select(kept)
+
+
 def contradicting(order: Rows, edges: list[EdgeList]) -> int:
     """How many edges lead backward in an order."""
     place = np.empty(len(order), np.int64)

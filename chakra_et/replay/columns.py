@@ -57,9 +57,12 @@ def columns_of(trace: Trace) -> Columns:
     communication = np.isin(nodes.type, _COMMUNICATION)
     device = ~attributes.dense("is_cpu_op", False, np.bool_)
     inclusive = attributes.dense("inclusive_ns", -1, np.int64)
-    known = ~device & (inclusive >= 0)
+    known = inclusive >= 0
     held = np.zeros(len(nodes), np.bool_)
-    held[edges.target[~np.isin(kind, _DEVICE_KINDS)]] = True
+    # Where program order and launches are told, data says nothing of what begins a node.
+    told = np.isin(kind, (EdgeKind.PROGRAM, EdgeKind.LAUNCH)).any()
+    holding = (*_DEVICE_KINDS, EdgeKind.DATA) if told else _DEVICE_KINDS
+    held[edges.target[~np.isin(kind, holding)]] = True
     return Columns(
         trace=trace,
         start=start,

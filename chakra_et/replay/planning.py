@@ -149,8 +149,16 @@ def transfer_times(
             count = len(members)
             times[place] = network.transfer_ns(match.collective, match.size_bytes, count)
         else:
-            times[place] = min(int(durations[i][row]) for i, row in members.items())
+            times[place] = min(
+                _without_rest(ranks[i], row, int(durations[i][row])) for i, row in members.items()
+            )
     return times
+
+
+def _without_rest(columns: Columns, row: int, duration: int) -> int:
+    """A communication's duration without what its thread idled after it: part of a host node."""
+    own, recorded = int(columns.end[row] - columns.start[row]), int(columns.duration[row])
+    return duration * own // recorded if 0 < own < recorded else duration
 
 
 def clock_offsets(

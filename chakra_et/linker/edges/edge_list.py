@@ -26,5 +26,9 @@ class EdgeList:
         """Edges that the inputs record."""
         return cls(kind, source, target, np.zeros(len(source), np.bool_))
 
+    def select(self, chosen: npt.NDArray[np.bool_]) -> EdgeList:
+        """Some of the edges."""
+        return EdgeList(self.kind, self.source[chosen], self.target[chosen], self.inferred[chosen])
+
     def __len__(self) -> int:
         return len(self.source)

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.edges.edge_list import EdgeList, Rows
+from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.hand_over import By, HandOver
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
 
+Rows = npt.NDArray[np.int64]
 
-def thread_edges(table: Activities, time: HostTime, hand_over: HandOver) -> EdgeList:
-    """Edges into what goes on after a wait, and from forward to backward operations.
 
-    One edge leads into each activity that begins a thread or follows a wait for another thread.
+def thread_edges(time: HostTime) -> EdgeList:
+    """One edge into each activity that begins a thread or follows a wait for another thread.
+
     Evidence: flows and sequence numbers name the thread of the forward operation; otherwise the
     thread whose work ended last before the wait was over is taken, and the edge is inferred.
     """
-    source, target = _from_forward(table, time, hand_over)
-    told = np.zeros(len(source), np.bool_)
-    return EdgeList(
-        EdgeKind.THREAD,
-        np.concatenate((time.waited_for, source)),
-        np.concatenate((time.waiting, target)),
-        np.concatenate((time.by == By.TIMES, told)),
-    )
+    return EdgeList(EdgeKind.THREAD, time.waited_for, time.waiting, time.by == By.TIMES)
 
 
-def _from_forward(table: Activities, time: HostTime, hand_over: HandOver) -> tuple[Rows, Rows]:
+def backward_edges(table: Activities, time: HostTime, hand_over: HandOver) -> EdgeList:
     """From the last thing that each forward operation did to its backward operation.
 
     Only between threads, and only if that thing's own time had ended before the backward operation
@@ -50,7 +45,7 @@ def _from_forward(table: Activities, time: HostTime, hand_over: HandOver) -> tup
     cut = (place[target] > 0) & (table.lane[before] == table.lane[target]) & launching[before]
     free = np.where(cut, table.start_ns[before], table.start_ns[target])
     use = time.end_ns[source] <= free
-    return source[use], target[use]
+    return EdgeList.certain(EdgeKind.THREAD, source[use], target[use])
 
 
 def _last_inside(table: Activities, places: Rows) -> Rows:

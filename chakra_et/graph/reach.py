@@ -1,0 +1,29 @@
+"""What nodes wait for over several edges, where they stand in lanes: threads and streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.int64]
+
+
+def last_awaited(lane: Rows, place: Rows, source: Rows, target: Rows, of: int) -> Rows:
+    """For each node the last place on lane `of` whose node it waits for, directly or not, or -1.
+
+    `lane[n]` is the thread or stream of node n and `place[n]` its position there; neighbours on a
+    lane wait for each other. The edges are those between lanes. A path need not come back to a lane
+    that it has left, so there are as many rounds as lanes, at most; each is linear.
+    """
+    order = np.lexsort((place, lane))
+    _, number = np.unique(lane[order], return_inverse=True)
+    # A running maximum for each lane: lanes are moved apart by more than any place.
+    apart = number.ravel() * (int(place.max(initial=0)) + 2)
+    reached: Rows = np.where(lane == of, place, -1)
+    while True:
+        along = np.empty_like(reached)
+        along[order] = np.maximum.accumulate(reached[order] + apart) - apart
+        reached = along.copy()
+        np.maximum.at(reached, target, along[source])
+        if np.array_equal(reached, along):
+            return reached

@@ -1,0 +1,104 @@
+"""What operators do with their arguments: read them, write them, or only look at them anew.
+
+Evidence, the best first: the operator's schema, in which `(a!)` marks what is written; its name,
+which ends in an underscore where it works in place; and what is known of some names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+ARGUMENTS: Final = 64
+"""How many arguments are told apart; the last and those beyond it are read only."""
+
+_ALLOCATES: Final = re.compile(r"^aten::(new_)?_?empty(_\w+)?$|^aten::_?resize\w*_$|^aten::set_$")
+"""Hand out memory that nothing has written yet."""
+
+_METADATA: Final = re.compile(
+    r"^aten::(detach|requires_grad|rename|t|transpose|squeeze|unsqueeze|swapaxes|swapdims|"
+    r"as_strided|set|_?resize\w*)_$|^aten::(record_stream|retain_grad|_version|is_(?!nonzero)\w+)$|"
+    r"^_c10d_functional::_wrap_tensor_autograd$"
+)
+"""Take tensors, and touch no data."""
+
+_LIKE: Final = re.compile(r"^aten::(\w+_like|new_\w+)$")
+"""Make tensors after the shape of their argument, whose data they do not read."""
+
+_OVERWRITES: Final = re.compile(
+    r"^aten::(copy|_foreach_copy|fill|zero|_foreach_zero|normal|uniform|random|bernoulli|"
+    r"exponential|geometric|cauchy|log_normal)_$"
+)
+"""Write their first argument without reading it."""
+
+_SCHEMA: Final = re.compile(r"^(?P<name>[^.(]+)[^(]*\((?P<arguments>.*)\) -> (?P<returns>.*)$")
+
+
+@dataclass
+class Operators:
+    """What each operator of a list does: row s of each column belongs to schema s.
+
+    `known` is false for an empty text. `reads[s, k]` and `writes[s, k]` tell whether it reads and
+    writes argument k; `in_place` whether it writes what it returns although its schema does not
+    say so; `allocates` whether it writes nothing into new memory that it returns.
+    """
+
+    known: npt.NDArray[np.bool_]
+    reads: npt.NDArray[np.bool_]
+    writes: npt.NDArray[np.bool_]
+    in_place: npt.NDArray[np.bool_]
+    allocates: npt.NDArray[np.bool_]
+
+
+def operators(schemas: list[str]) -> Operators:
+    """The operators of some schemas; of one that cannot be read, all arguments are read."""
+    count = len(schemas)
+    found = Operators(
+        known=np.array([bool(schema) for schema in schemas], np.bool_),
+        reads=np.ones((count, ARGUMENTS), np.bool_),
+        writes=np.zeros((count, ARGUMENTS), np.bool_),
+        in_place=np.zeros(count, np.bool_),
+        allocates=np.zeros(count, np.bool_),
+    )
+    for row, schema in enumerate(schemas):
+        match = _SCHEMA.match(schema)
+        if match is not None:
+            _fill(found, row, match)
+    return found
+
+
+def _fill(found: Operators, row: int, match: re.Match[str]) -> None:
+    name = match["name"]
+    found.allocates[row] = bool(_ALLOCATES.match(name) or _METADATA.match(name))
+    if found.allocates[row] or _LIKE.match(name):
+        found.reads[row] = False
+        return
+    arguments = _split(match["arguments"])
+    # What an operator is given by name, as `out`, it only fills.
+    by_name = arguments.index("*") if "*" in arguments else len(arguments)
+    overwrites = bool(_OVERWRITES.match(name))
+    arguments = [argument for argument in arguments if argument != "*"][: ARGUMENTS - 1]
+    for place, argument in enumerate(arguments):
+        if "!" in argument:
+            found.writes[row, place] = True
+            found.reads[row, place] = place < by_name and not overwrites
+    if name.endswith("_") and not found.writes[row].any():
+        found.in_place[row] = True
+        outputs = [place for place, argument in enumerate(arguments) if "output" in argument]
+        found.reads[row, outputs] = False
+        found.writes[row, outputs or [0]] = "Tensor" not in match["returns"] or bool(outputs)
+
+
+def _split(arguments: str) -> list[str]:
+    """The arguments of a schema; commas inside brackets do not part them."""
+    parts, depth, begin = [], 0, 0
+    for place, character in enumerate(arguments):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            parts.append(arguments[begin:place].strip())
+            begin = place + 1
+    return [*parts, arguments[begin:].strip()]
