@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.definitions import NodeType
 from chakra_et.validators.sequences import issue_order
 from chakra_et.validators.view import ABSENT, Mask, Rows, RunView, TraceView
@@ -107,19 +108,17 @@ def _numbered(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _contained(mine: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Mask:
     """Which rows of `mine` stand in `others` too."""
     both = np.concatenate([mine, others])
-    _, codes = np.unique(both, axis=0, return_inverse=True)
-    codes = codes.reshape(-1)
-    return np.isin(codes[: len(mine)], codes[len(mine) :])
+    code = codes(*both.T)
+    return np.isin(code[: len(mine)], code[len(mine) :])
 
 
 def matched_messages(run: RunView) -> dict[tuple[int, int], tuple[Rows, Rows]]:
     """Rows of sends and of their receives by rank of either, where all but the size fits."""
     sends, receives = _side(run, send=True), _side(run, send=False)
     keys = [_numbered(side[:, 2:5]) for side in (sends, receives)]
-    _, codes = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
-    codes = codes.reshape(-1)
+    code = codes(*np.concatenate(keys).T)
     _, mine, theirs = np.intersect1d(
-        codes[: len(sends)], codes[len(sends) :], assume_unique=True, return_indices=True
+        code[: len(sends)], code[len(sends) :], assume_unique=True, return_indices=True
     )
     found: dict[tuple[int, int], tuple[Rows, Rows]] = {}
     pairs = np.stack([sends[mine, 0], receives[theirs, 0]], axis=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
+
 Rows = npt.NDArray[np.int64]
 
 
@@ -16,9 +18,8 @@ def last_awaited(lane: Rows, place: Rows, source: Rows, target: Rows, of: int) -
     that it has left, so there are as many rounds as lanes, at most; each is linear.
     """
     order = np.lexsort((place, lane))
-    _, number = np.unique(lane[order], return_inverse=True)
     # A running maximum for each lane: lanes are moved apart by more than any place.
-    apart = number.ravel() * (int(place.max(initial=0)) + 2)
+    apart = codes(lane[order]) * (int(place.max(initial=0)) + 2)
     reached: Rows = np.where(lane == of, place, -1)
     while True:
         along = np.empty_like(reached)

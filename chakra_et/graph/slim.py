@@ -70,17 +70,12 @@ def chains(count: int, source: Rows, target: Rows, in_order: Mask) -> tuple[Rows
     rows = rows[np.unique(target[rows], return_index=True)[1]]
     linked = np.zeros(len(source), np.bool_)
     linked[rows] = True
-    before = np.full(count, -1, np.int64)
-    before[target[rows]] = source[rows]
-    chain: list[int] = []
-    begun = 0
-    for previous in before.tolist():
-        if previous < 0:
-            chain.append(begun)
-            begun += 1
-        else:
-            chain.append(chain[previous])
-    return np.array(chain, np.int64), linked
+    first = np.arange(count)
+    first[target[rows]] = source[rows]
+    # Each step doubles how far a node looks back.
+    while not np.array_equal(first, further := first[first]):
+        first = further
+    return np.cumsum(first == np.arange(count))[first] - 1, linked
 
 
 def implied(
@@ -94,6 +89,12 @@ def implied(
     if not asked.any():
         return result
     across = np.flatnonzero(within & ~linked)
+    outdone = _outdone(chain, source[across], target[across])
+    result[across[outdone]] = asked[across[outdone]]
+    across = across[~outdone]
+    asked = asked & ~result
+    if not asked.any():
+        return result
     before = np.full(len(chain), -1, np.int64)
     before[target[linked]] = source[linked]
     heads = _heads(chain, before, source[across], target[across], asked[across])
@@ -103,6 +104,29 @@ def implied(
         found = _reach(chain, heads, wanted[begin : begin + width])
         result[across[found]] = True
     return result
+
+
+def _outdone(chain: Rows, source: Rows, target: Rows) -> Mask:
+    """Which edges between two chains one edge between the same two implies.
+
+    It comes from the same node or a later one, and leads to the same or an earlier one. Most
+    edges that can be left out are of this kind, and are found without walking.
+    """
+    order = np.lexsort((-source, target, chain[target], chain[source]))
+    pair = np.cumsum(_begins(chain[source][order], chain[target][order])) - 1
+    # Later pairs of chains count more than any node, so that a running maximum begins anew.
+    key = pair * (len(chain) + 1) + source[order] + 1
+    before = np.append(-1, np.maximum.accumulate(key)[:-1])[: len(key)]
+    result = np.zeros(len(source), np.bool_)
+    result[order] = key <= before
+    return result
+
+
+def _begins(*columns: Rows) -> Mask:
+    """Where a row of columns differs from the one before."""
+    differs = np.ones(len(columns[0]), np.bool_)
+    differs[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return differs
 
 
 @dataclass

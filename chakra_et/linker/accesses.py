@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.converters.pytorch.operators import ARGUMENTS, Operators, operators
 from chakra_et.converters.pytorch.tensors import Tensors, find_tensors
@@ -149,7 +150,7 @@ class _Uses:
         exists = ~np.isin(tensors.devices, _NO_MEMORY)
         # An id that occurs on two devices is of two storages.
         place = tensors.storage * max(len(tensors.devices), 1) + tensors.device
-        memory = np.unique(place, return_inverse=True)[1].ravel()[tensor]
+        memory = codes(place)[tensor]
         kept = exists[tensors.device[tensor]]
         inputs = int(np.count_nonzero(kept[: len(taken[0])]))
         return cls(actors, tensors, node[kept], tensor[kept], memory[kept], inputs)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
@@ -115,10 +116,7 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
     for own, told in ((place, device.device[rows]), (line, device.stream[rows])):
         use = work & (told != NO_ID)
         own[use] = told[use]
-    lines, line_code = np.unique(line, return_inverse=True)
-    places, place_code = np.unique(place, return_inverse=True)
-    key = (work * len(places) + place_code) * len(lines) + line_code
-    _, table.lane[timed] = np.unique(key, return_inverse=True)
+    table.lane[timed] = codes(work, place, line)
 
 
 def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:

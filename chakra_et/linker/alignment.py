@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
+
 Sequence = npt.NDArray[np.int64]
 
 _RUN: Final = 8
@@ -66,9 +68,9 @@ def _anchors(left: Sequence, right: Sequence, run: int) -> list[tuple[int, int]]
     if min(len(left), len(right)) < run:
         return []
     both = np.concatenate((_runs(left, run), _runs(right, run)))
-    _, codes = np.unique(both, axis=0, return_inverse=True)
-    mine, theirs = codes.ravel()[: len(left) - run + 1], codes.ravel()[len(left) - run + 1 :]
-    count = int(codes.max()) + 1
+    code = codes(*both.T)
+    mine, theirs = code[: len(left) - run + 1], code[len(left) - run + 1 :]
+    count = int(code.max()) + 1
     once = (np.bincount(mine, minlength=count) == 1) & (np.bincount(theirs, minlength=count) == 1)
     place = np.empty(count, np.int64)
     place[theirs] = np.arange(len(theirs))

@@ -13,6 +13,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
@@ -78,18 +79,15 @@ def _around(table: Activities, device: DeviceTrace, ops: Rows, ends: Ends) -> Ro
         return np.full(len(ends), NONE, np.int64)
     ordered = table.host_order[np.isin(table.host_order, ops)]
     record = table.record[ordered]
-    threads = np.concatenate(
-        (np.stack((device.pid[record], device.tid[record])), np.stack((ends.pid, ends.tid))), axis=1
-    )
-    _, thread = np.unique(threads, axis=1, return_inverse=True)
-    _, time = np.unique(np.append(table.start_ns[ordered], ends.time_ns), return_inverse=True)
-    key = thread.ravel() * (int(time.max()) + 1) + time.ravel()
+    thread = codes(np.append(device.pid[record], ends.pid), np.append(device.tid[record], ends.tid))
+    time = codes(np.append(table.start_ns[ordered], ends.time_ns))
+    key = thread * (int(time.max()) + 1) + time
     mine, wanted = key[: len(ordered)], key[len(ordered) :]
     # Lanes are numbered in another order than threads; within each, times ascend.
     by_key = np.argsort(mine, kind="stable")
     place = np.searchsorted(mine[by_key], wanted, "right") - 1
     row = np.where(place >= 0, ordered[by_key[place]], NONE)
-    same = (row != NONE) & (thread.ravel()[by_key[place]] == thread.ravel()[len(ordered) :])
+    same = (row != NONE) & (thread[by_key[place]] == thread[len(ordered) :])
     row = np.where(same, row, NONE)
     while True:
         over = (table.end_ns[row] < ends.time_ns) | (table.role[row] != Role.OP)
@@ -114,17 +112,16 @@ def _by_sequence(table: Activities, device: DeviceTrace, ops: Rows) -> tuple[Row
         return none, none
     known, wanted = (device.sequence[table.record[rows]] for rows in (forward, later))
     times = np.concatenate((table.start_ns[forward], table.start_ns[later]))
-    _, rank = np.unique(times, return_inverse=True)
-    _, code = np.unique(np.append(known, wanted), return_inverse=True)
-    key = code.ravel() * (int(rank.max()) + 1) + rank.ravel()
+    rank, code = codes(times), codes(np.append(known, wanted))
+    key = code * (int(rank.max()) + 1) + rank
     order = np.argsort(key[: len(forward)], kind="stable")
-    forward, number = forward[order], code.ravel()[: len(forward)][order]
+    forward, number = forward[order], code[: len(forward)][order]
     place = np.searchsorted(key[: len(forward)][order], key[len(forward) :], "left") - 1
     count = int(code.max()) + 1
     lowest, highest = np.full(count, len(table)), np.full(count, NONE)
     np.minimum.at(lowest, number, table.lane[forward])
     np.maximum.at(highest, number, table.lane[forward])
-    mine = code.ravel()[len(forward) :]
+    mine = code[len(forward) :]
     told = (place >= 0) & (number[place] == mine) & (lowest[mine] == highest[mine])
     return forward[place[told]], later[told]
 

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.kineto import Role
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.hand_over import By, HandOver
@@ -93,8 +94,7 @@ def _busy_until(
 
 def _search_in_lanes(lanes: Rows, values: Rows, lane: Rows, wanted: Rows) -> Rows:
     """How many of the sorted (lane, value) pairs do not exceed each wanted pair."""
-    both = np.concatenate((values, wanted))
-    _, rank = np.unique(both, return_inverse=True)
+    rank = codes(np.concatenate((values, wanted)))
     width = int(rank.max()) + 1 if len(rank) else 1
     keys = lanes * width + rank[: len(values)]
     return np.searchsorted(keys, lane * width + rank[len(values) :], "right")

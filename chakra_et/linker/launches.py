@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.nesting import NONE
 
@@ -44,11 +45,10 @@ def find_launches(table: Activities, device: DeviceTrace) -> Rows:
     calls, ids = calls[ids > 0], ids[ids > 0]
     if len(calls) == 0 or len(work) == 0:
         return launch
-    _, code = np.unique(np.concatenate((ids, wanted)), return_inverse=True)
-    times = np.concatenate((table.start_ns[calls], table.start_ns[work]))
-    _, rank = np.unique(times, return_inverse=True)
+    code = codes(np.concatenate((ids, wanted)))
+    rank = codes(np.concatenate((table.start_ns[calls], table.start_ns[work])))
     # Ids and times are numbered densely, so that a pair of them fits into one integer.
-    key = code.ravel() * (int(rank.max()) + 1) + rank.ravel()
+    key = code * (int(rank.max()) + 1) + rank
     mine, theirs = key[: len(calls)], key[len(calls) :]
     order = np.argsort(mine, kind="stable")
     behind = np.searchsorted(mine[order], theirs, "right")

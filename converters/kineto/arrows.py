@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.kineto.categories import FORWARD_FLOWS
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.kineto.times import nanoseconds
@@ -73,16 +74,16 @@ class ForwardFlows:
         """
         sides = [_sorted(self._columns[phase]) for phase in _PHASES]
         keys = np.concatenate([side[0] for side in sides], axis=1)
-        _, code = np.unique(keys, axis=1, return_inverse=True)
-        codes = np.split(code.ravel(), [sides[0][0].shape[1]])
-        counts = [np.bincount(c, minlength=int(code.max(initial=-1)) + 1) for c in codes]
+        code = codes(*keys)
+        of_sides = np.split(code, [sides[0][0].shape[1]])
+        counts = [np.bincount(c, minlength=int(code.max(initial=-1)) + 1) for c in of_sides]
         whole = counts[0] == counts[1]
-        kept = [np.flatnonzero(whole[c]) for c in codes]
+        kept = [np.flatnonzero(whole[c]) for c in of_sides]
         source, target = (
             Ends(pid[rows], tid[rows], time[rows] + base_time_ns)
             for (_, pid, tid, time), rows in zip(sides, kept, strict=True)
         )
-        lost = sum(len(c) - len(rows) for c, rows in zip(codes, kept, strict=True))
+        lost = sum(len(c) - len(rows) for c, rows in zip(of_sides, kept, strict=True))
         return Arrows(source, target, lost)
 
 

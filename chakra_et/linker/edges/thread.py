@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.hand_over import By, HandOver
@@ -51,9 +52,7 @@ def backward_edges(table: Activities, time: HostTime, hand_over: HandOver) -> Ed
 def _last_inside(table: Activities, places: Rows) -> Rows:
     """The place in the host order of the last activity inside each operation (or itself)."""
     order = table.host_order
-    _, rank = np.unique(
-        np.concatenate((table.start_ns[order], table.end_ns[order[places]])), return_inverse=True
-    )
+    rank = codes(np.concatenate((table.start_ns[order], table.end_ns[order[places]])))
     lane = table.lane[order]
     width = int(rank.max()) + 1 if len(rank) else 1
     key = lane * width + rank[: len(order)]
