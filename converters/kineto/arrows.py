@@ -12,7 +12,7 @@ import numpy.typing as npt
 from chakra_et.codes import codes
 from chakra_et.converters.kineto.categories import FORWARD_FLOWS
 from chakra_et.converters.kineto.events import Event
-from chakra_et.converters.kineto.times import nanoseconds
+from chakra_et.converters.kineto.times import nanoseconds, time_or_none
 
 IntColumn = npt.NDArray[np.int64]
 Integers = Callable[[list[Any], int], IntColumn]
@@ -61,10 +61,13 @@ class ForwardFlows:
         """Take in the arrows among some records; `integers` reads ids. Ends without a time go."""
         for phase, parts in self._columns.items():
             ends = [e for e in events if e.ph == phase and e.cat in FORWARD_FLOWS]
-            times = [_time(bytes(e.ts)) for e in ends]
-            timed = [e for e, time in zip(ends, times, strict=True) if time is not None]
-            ids = [integers([getattr(e, name) for e in timed], 0) for name in ("pid", "tid", "id")]
-            parts.append([*ids, np.array([t for t in times if t is not None], np.int64)])
+            try:
+                times = nanoseconds([e.ts for e in ends])
+            except ValueError:
+                ends = [e for e in ends if time_or_none(bytes(e.ts)) is not None]
+                times = nanoseconds([e.ts for e in ends])
+            ids = [integers([getattr(e, name) for e in ends], 0) for name in ("pid", "tid", "id")]
+            parts.append([*ids, times])
 
     def pairs(self, base_time_ns: int) -> Arrows:
         """Both ends of each arrow.
@@ -96,10 +99,3 @@ def _sorted(
     order = np.lexsort((time, number, pid))
     pid, tid, number, time = (column[order] for column in (pid, tid, number, time))
     return np.stack((pid, number)), pid, tid, time
-
-
-def _time(text: bytes) -> int | None:
-    try:
-        return int(nanoseconds([text])[0])
-    except ValueError:
-        return None

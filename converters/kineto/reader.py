@@ -24,7 +24,7 @@ from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
 from chakra_et.converters.kineto.flows import Flows
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
-from chakra_et.converters.kineto.times import nanoseconds
+from chakra_et.converters.kineto.times import nanoseconds, time_or_none
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.records import Layout, missing_array, read_records
 from chakra_et.io.repairs import Repairs
@@ -130,7 +130,7 @@ class _Columns:
             return [nanoseconds(starts), nanoseconds(lasting)], spans
         except ValueError:
             starts, lasting = list(map(bytes, starts)), list(map(bytes, lasting))
-        known = {text: self._time(text) for text in {*starts, *lasting}}
+        known = {text: time_or_none(text) for text in {*starts, *lasting}}
         good: list[int] = []
         lost: list[int] = []
         for place, texts in enumerate(zip(starts, lasting, strict=True)):
@@ -141,13 +141,6 @@ class _Columns:
             self.repairs.leave_out(f"the time of event {name!r} is no time", None)
         times = [nanoseconds([texts[place] for place in good]) for texts in (starts, lasting)]
         return times, [spans[place] for place in good]
-
-    @staticmethod
-    def _time(text: bytes) -> int | None:
-        try:
-            return int(nanoseconds([text])[0])
-        except ValueError:
-            return None
 
     def _add_args(self, spans: list[Event], role: npt.NDArray[np.uint8]) -> None:
         raw: list[Any] = [event.args or b"{}" for event in spans]

@@ -35,6 +35,14 @@ def nanoseconds(texts: Sequence[bytes | msgspec.Raw]) -> npt.NDArray[np.int64]:
     return np.array([known[text] for text in plain], np.int64)
 
 
+def time_or_none(text: bytes) -> int | None:
+    """One time in nanoseconds; None where the text is no time or does not fit."""
+    try:
+        return int(nanoseconds([text])[0])
+    except ValueError:
+        return None
+
+
 def _one(text: bytes) -> int:
     plain = text.strip(b'"').decode("ascii", "replace")
     try:
