@@ -21,6 +21,7 @@ from chakra_et.linker.edges.data import data_edges, mark_only_ties
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import event_edges
 from chakra_et.linker.edges.group import group_edges
+from chakra_et.linker.edges.habit import habit_edges
 from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
 from chakra_et.linker.edges.pending import given_to_streams
@@ -90,7 +91,7 @@ def link(
     hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over)
     edges = _edges(table, host, device, streams, time)
-    waits = _waits(table, device, streams)
+    waits = _waits(table, device, streams, np.array(sorted(found.of(table)), np.int64))
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
     events = waits.events.select(~waits.events.inferred)
@@ -143,7 +144,9 @@ class _Waits:
     recorded: bool
 
 
-def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) -> _Waits:
+def _waits(
+    table: Activities, device: DeviceTrace | None, streams: StreamOrder, communication: Rows
+) -> _Waits:
     if device is None:
         none = np.zeros(0, np.int64)
         syncs = EdgeList.certain(EdgeKind.SYNC, none, none)
@@ -152,10 +155,15 @@ def _waits(table: Activities, device: DeviceTrace | None, streams: StreamOrder) 
     calls = wait_calls(table, device)
     given = given_to_streams(table, launched, calls)
     syncs = sync_edges(table, launched, calls, given)
+    kernels = communication[table.work[communication]]
+    events = [
+        event_edges(table, launched, calls, given),
+        habit_edges(table, launched, calls, kernels),
+    ]
     return _Waits(
         syncs,
         copy_edges(table, blocking_copies(table, device)),
-        event_edges(table, launched, calls, given),
+        EdgeList.joined(events),
         sync_scopes(calls, launched, syncs, table.lane),
         calls.has_records,
     )

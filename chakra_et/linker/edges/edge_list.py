@@ -26,6 +26,16 @@ class EdgeList:
         """Edges that the inputs record."""
         return cls(kind, source, target, np.zeros(len(source), np.bool_))
 
+    @classmethod
+    def joined(cls, lists: list[EdgeList]) -> EdgeList:
+        """The edges of some lists of one kind."""
+        return cls(
+            lists[0].kind,
+            np.concatenate([found.source for found in lists]),
+            np.concatenate([found.target for found in lists]),
+            np.concatenate([found.inferred for found in lists]),
+        )
+
     def select(self, chosen: npt.NDArray[np.bool_]) -> EdgeList:
         """Some of the edges."""
         return EdgeList(self.kind, self.source[chosen], self.target[chosen], self.inferred[chosen])

@@ -38,7 +38,7 @@ def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: 
     if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
     edges.append(graph_edges(table, launched))
-    return _concatenate(edges)
+    return EdgeList.joined(edges)
 
 
 def recorded_edges(table: Activities, given: Given) -> EdgeList:
@@ -78,7 +78,7 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
     between = _calls_between(times, thread, asked, _previous_launch(thread, asked))
     since = _previous_launch_there(table, launched, work, thread, asked)
     possible = _calls_between(times, thread, asked, since)
-    late = _unexplained(table, launched)
+    late = unexplained(table, launched)
     sources, targets = [], []
     for place in np.flatnonzero(possible > 0).tolist():
         target = int(work[place])
@@ -127,7 +127,7 @@ def graph_edges(table: Activities, launched: Launched) -> EdgeList:
     """
     launch = table.launch[launched.work]
     several = _launches_on_several_streams(launch, launched.lane)
-    late = _unexplained(table, launched)
+    late = unexplained(table, launched)
     sources, targets = [], []
     grouped = np.argsort(launch, kind="stable")
     begins = np.searchsorted(launch[grouped], several, "left")
@@ -221,7 +221,7 @@ def _ended_earlier(table: Activities, launched: Launched, row: int, time: int) -
     return NONE
 
 
-def _unexplained(table: Activities, launched: Launched) -> Rows:
+def unexplained(table: Activities, launched: Launched) -> Rows:
     """By activity: how long after its launch and its stream's last work device work began."""
     work = launched.work
     launch = table.launch[work]
@@ -241,15 +241,6 @@ def _launches_on_several_streams(launch: Rows, lane: Rows) -> Rows:
     calls, counts = np.unique(pairs, return_counts=True)
     several: Rows = calls[(counts > 1) & (calls != NONE)]
     return several
-
-
-def _concatenate(edges: list[EdgeList]) -> EdgeList:
-    return EdgeList(
-        EdgeKind.EVENT,
-        np.concatenate([e.source for e in edges]),
-        np.concatenate([e.target for e in edges]),
-        np.concatenate([e.inferred for e in edges]),
-    )
 
 
 def _edges(source: list[int], target: list[int], inferred: list[bool]) -> EdgeList:

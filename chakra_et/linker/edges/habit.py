@@ -1,0 +1,79 @@
+"""What process groups do by habit, for profiles that show no call that makes a stream wait.
+
+PyTorch runs collectives on streams of their own. Each waits for what the calling thread had given
+to its stream before (`ProcessGroupNCCL`, `syncStream`), and whoever uses the result makes its
+stream wait for the collective. The first is known from the order of launches, the second only from
+times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.event import SOON_NS, unexplained
+from chakra_et.linker.edges.launched import Launched
+from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.nesting import NONE
+from chakra_et.model import EdgeKind
+
+Rows = npt.NDArray[np.int64]
+
+
+def habit_edges(
+    table: Activities, launched: Launched, calls: WaitCalls, communication: Rows
+) -> EdgeList:
+    """Event edges into and out of `communication` (rows of device work); all of them inferred.
+
+    None where the profile has records of waits, or calls that make a stream wait: these say more.
+    """
+    lanes = np.unique(table.lane[communication])
+    others = launched.lanes[~np.isin(launched.lanes, lanes)]
+    shown = calls.has_records or len(calls.of(Wait.STREAM_EVENT)) > 0
+    if shown or len(lanes) == 0 or len(others) == 0:
+        communication = communication[:0]
+    before = _given_before(table, launched, communication, others)
+    after = _late_after(table, launched, communication, others)
+    pairs = np.array([*before, *after], np.int64).reshape(-1, 2)
+    return EdgeList(EdgeKind.EVENT, pairs[:, 0], pairs[:, 1], np.ones(len(pairs), np.bool_))
+
+
+def _given_before(
+    table: Activities, launched: Launched, communication: Rows, others: Rows
+) -> list[tuple[int, int]]:
+    """The last work that the same thread had launched on a stream without communication."""
+    found = []
+    for row in communication[table.launch[communication] != NONE].tolist():
+        call = int(table.launch[row])
+        last = launched.last_before(others, np.full(len(others), table.start_ns[call], np.int64))
+        last = last[last != NONE]
+        launch = table.launch[last]
+        last = last[(launch != NONE) & (table.lane[launch] == table.lane[call])]
+        if len(last) == 0:
+            continue
+        source = int(last[np.argmax(table.start_ns[table.launch[last]])])
+        if table.end_ns[source] <= table.start_ns[row]:
+            found.append((source, row))
+    return found
+
+
+def _late_after(
+    table: Activities, launched: Launched, communication: Rows, others: Rows
+) -> list[tuple[int, int]]:
+    """Work that starts late, and soon after a communication that was launched before it."""
+    if len(communication) == 0:
+        return []
+    by_end = communication[np.argsort(table.end_ns[communication], kind="stable")]
+    ends = table.end_ns[by_end]
+    late = unexplained(table, launched) > SOON_NS
+    work = launched.work[np.isin(launched.lane, others) & late[launched.work]]
+    place = np.searchsorted(ends, table.start_ns[work], "right") - 1
+    found = []
+    for target, nearest in zip(work.tolist(), place.tolist(), strict=True):
+        source = int(by_end[nearest])
+        soon = nearest >= 0 and table.start_ns[target] - table.end_ns[source] <= SOON_NS
+        if soon and launched.when[launched.place[source]] < launched.when[launched.place[target]]:
+            found.append((source, target))
+    return found
