@@ -75,9 +75,9 @@ def replay(
 
     Durations are the recorded ones, times the factor of each selector in `scale` that names the
     node; `duration` is asked about every node and may give another one in ns, or None. Of several
-    ranks, communications begin when their last member arrives and then take what they took from there
-    on in the recording, or what `network` says. Sends wait for their receivers, unless ranks would
-    then wait for each other in a circle.
+    ranks, communications take from the arrival of their last member what they took from there in
+    the recording, or what `network` says. Sends wait for their receivers, unless ranks would then
+    wait for each other in a circle.
 
     Raises ChakraError when edges form a cycle, or when ranks wait for each other in a circle.
     """
@@ -170,7 +170,7 @@ def _outcome(
 
 
 def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
-    """A trace with other times. What was recorded of own starts, inclusive and exclusive times goes.
+    """A trace with other times: own starts, inclusive and exclusive times of the recording go.
 
     On the new timeline own time begins with the start.
     """
