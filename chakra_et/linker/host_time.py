@@ -80,14 +80,38 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
     _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
     waiting = order[waits[found]]
+    inside, ended = _ended_inside(table, workers, end_ns)
+    new = ~np.isin(inside, waiting)
     by = np.where(told[found], hand_over.by[waiting], By.TIMES)
     return HostTime(
         end_ns,
-        np.append(waiting, asked),
-        np.append(waited_for[found], workers.asked[workers.asked != NONE]),
-        np.append(by, np.full(len(asked), By.RECORD_FUNCTION)),
+        np.concatenate((waiting, asked, inside[new])),
+        np.concatenate((waited_for[found], workers.asked[workers.asked != NONE], ended[new])),
+        np.concatenate(
+            (by, np.full(len(asked), By.RECORD_FUNCTION), np.full(int(new.sum()), By.TIMES))
+        ),
         workers,
     )
+
+
+def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Rows, Rows]:
+    """Operations that wait for a transfer, and the last of those that their own thread had asked
+    for before and that ended while they waited.
+    """
+    told = workers.asked != NONE
+    asked, transfers = workers.asked[told], workers.transfers[told]
+    if len(transfers) == 0:
+        return transfers, transfers
+    order = np.lexsort((table.end_ns[transfers], table.lane[asked]))
+    asked, transfers = asked[order], transfers[order]
+    waits = workers.waits
+    until = np.minimum(table.end_ns[waits], end_ns[waits])
+    place = _search_in_lanes(table.lane[asked], table.end_ns[transfers], table.lane[waits], until)
+    last = np.maximum(place - 1, 0)
+    use = (place > 0) & (table.lane[asked[last]] == table.lane[waits])
+    use &= table.end_ns[transfers[last]] > table.start_ns[waits]
+    use &= table.start_ns[asked[last]] < table.start_ns[waits]
+    return waits[use], transfers[last[use]]
 
 
 def _busy_until(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +20,21 @@ from chakra_et.linker.nesting import NONE
 
 Rows = npt.NDArray[np.int64]
 
+_WAITING: Final = "::wait_tensor"
+"""How names of operations end that return when a transfer has filled a tensor."""
+
 
 @dataclass
 class Workers:
     """`transfers` are the activities of threads that only communicate.
 
-    `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`.
+    `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`. `waits` are operations of
+    other threads that do nothing but wait for a transfer.
     """
 
     transfers: Rows
     asked: Rows
+    waits: Rows
 
 
 def find_workers(
@@ -42,8 +48,10 @@ def find_workers(
     transfers = host[communicates[host] & ~np.isin(table.lane[host], others)]
     asked = np.full(len(transfers), NONE, np.int64)
     if device is None or len(transfers) == 0:
-        return Workers(transfers, asked)
+        return Workers(transfers, asked, np.zeros(0, np.int64))
     callers = host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)]
+    named = np.array([name.endswith(_WAITING) for name in device.names.in_order], np.bool_)
+    waits = callers[named[device.name[table.record[callers]]]]
     ids = device.rf_id[table.record[callers]]
     callers, ids = callers[ids > 0], ids[ids > 0]
     order = np.argsort(ids, kind="stable")
@@ -55,4 +63,4 @@ def find_workers(
     before = callers[place[told]]
     begun = table.start_ns[before] <= table.start_ns[transfers[told]]
     asked[told[begun]] = before[begun]
-    return Workers(transfers, asked)
+    return Workers(transfers, asked, waits)
