@@ -720,7 +720,8 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         unit="ns",
         meaning=(
             "Of device work: the time between the end of what it waits for and its start, taken by "
-            "the device's front end. Negative for work that began so long before the end of its "
+            "the device's front end; of a transfer of a backend on the host: what its worker "
+            "thread took to go on. Negative for work that began so long before the end of its "
             "predecessor on the stream. Absent means 0."
         ),
         writers=("chakra-et",),
@@ -1433,7 +1434,8 @@ class NodeAttributes:
     @property
     def lag_ns(self) -> int | None:
         """Of device work: the time between the end of what it waits for and its start, taken by the
-        device's front end.
+        device's front end; of a transfer of a backend on the host: what its worker thread took
+        to go on.
 
         Negative for work that began so long before the end of its predecessor on the stream. Absent
         means 0. Unit: ns.

@@ -24,6 +24,7 @@ from chakra_et.replay import replay
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.planning import make_plan
 from chakra_et.replay.resolving import run_resolving
+from chakra_et.replay.transfers import Transfers
 
 STREAMS, EVERY = 4, 100
 
@@ -91,7 +92,8 @@ def main() -> None:
     count = len(trace.nodes)
     before = peak_bytes()
     columns = columns_of(trace)
-    layout = make_plan([columns], [columns.duration], [0], [], np.zeros(0, np.int64))
+    nothing = np.zeros(0, np.int64)
+    layout = make_plan([columns], [columns.duration], [0], [], Transfers(nothing, nothing))
     began = time.process_time()
     with collection_paused():
         times = run_resolving(layout.plan, layout.waiting)

@@ -29,11 +29,12 @@ class By(IntEnum):
     TIMES = 0
     SEQUENCE = 1
     FLOW = 2
+    RECORD_FUNCTION = 3
 
     @property
     def label(self) -> str:
         """As it stands in a report."""
-        return ("times", "sequence number", "fwdbwd flow")[self]
+        return ("times", "sequence number", "fwdbwd flow", "record function id")[self]
 
 
 @dataclass

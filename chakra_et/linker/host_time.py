@@ -3,7 +3,8 @@
 Consumers know one interval for each node and edges from the end of one to the start of another.
 So an activity's own time runs from its start to the next start on its thread: the chain of a
 thread then covers all of its timeline and replays every start. Where the thread waited for another
-one, the time of waiting belongs to nobody; an edge stands for it.
+one, the time of waiting belongs to nobody; an edge stands for it. Nor does anybody own the time in
+which a worker thread of a backend has nothing to transfer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from chakra_et.converters.kineto import Role
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.hand_over import By, HandOver
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.workers import Workers
 
 Rows = npt.NDArray[np.int64]
 
@@ -36,22 +38,24 @@ class HostTime:
     `end_ns[a]` is the end of activity a's own time. `waiting` lists the activities that start
     after their thread waited for another thread (or that begin a thread), `waited_for[k]` the
     activity whose own time ends last before `waiting[k]` starts on the thread that was waited for.
-    `by[k]` says what named that thread.
+    `by[k]` says what named that thread. A transfer on a worker thread waits for the operation that
+    asked for it, which may still run then. `workers` lists these transfers.
     """
 
     end_ns: Rows
     waiting: Rows
     waited_for: Rows
     by: Rows
+    workers: Workers
 
 
-def host_time(table: Activities, hand_over: HandOver) -> HostTime:
+def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostTime:
     """Cut each thread's timeline at starts, and at waits for other threads."""
     order = table.host_order
     end_ns = table.end_ns.copy()
     if len(order) == 0:
         none = np.zeros(0, np.int64)
-        return HostTime(end_ns, none, none, none)
+        return HostTime(end_ns, none, none, none, workers)
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)
     first = np.append(True, last[:-1])
@@ -62,17 +66,52 @@ def host_time(table: Activities, hand_over: HandOver) -> HostTime:
 
     forward = hand_over.lanes(table)[order]
     waits, blockers, told = _waits(table, order, first, last, following, idle_from, forward)
+    asked = workers.transfers[workers.asked != NONE]
+    open_ = ~np.isin(order[waits], asked)
+    waits, blockers, told = waits[open_], blockers[open_], told[open_]
     # Where a thread waited, the activity before ends when the thread became idle.
     before = waits[~first[waits]] - 1
     end_ns[order[before]] = idle_from[before]
+    end_ns[workers.transfers] = table.end_ns[workers.transfers]
     waited_for = _last_ended(table, order, end_ns, blockers, start[waits])
     found = waited_for != NONE
     may_grow = np.append(before, np.flatnonzero(last))
+    may_grow = may_grow[~np.isin(order[may_grow], workers.transfers)]
     limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
     _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
     waiting = order[waits[found]]
+    inside, ended = _ended_inside(table, workers, end_ns)
+    new = ~np.isin(inside, waiting)
     by = np.where(told[found], hand_over.by[waiting], By.TIMES)
-    return HostTime(end_ns, waiting, waited_for[found], by)
+    return HostTime(
+        end_ns,
+        np.concatenate((waiting, asked, inside[new])),
+        np.concatenate((waited_for[found], workers.asked[workers.asked != NONE], ended[new])),
+        np.concatenate(
+            (by, np.full(len(asked), By.RECORD_FUNCTION), np.full(int(new.sum()), By.TIMES))
+        ),
+        workers,
+    )
+
+
+def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Rows, Rows]:
+    """Operations that wait for a transfer, and the last of those that their own thread had asked
+    for before and that ended while they waited.
+    """
+    told = workers.asked != NONE
+    asked, transfers = workers.asked[told], workers.transfers[told]
+    if len(transfers) == 0:
+        return transfers, transfers
+    order = np.lexsort((table.end_ns[transfers], table.lane[asked]))
+    asked, transfers = asked[order], transfers[order]
+    waits = workers.waits
+    until = np.minimum(table.end_ns[waits], end_ns[waits])
+    place = _search_in_lanes(table.lane[asked], table.end_ns[transfers], table.lane[waits], until)
+    last = np.maximum(place - 1, 0)
+    use = (place > 0) & (table.lane[asked[last]] == table.lane[waits])
+    use &= table.end_ns[transfers[last]] > table.start_ns[waits]
+    use &= table.start_ns[asked[last]] < table.start_ns[waits]
+    return waits[use], transfers[last[use]]
 
 
 def _busy_until(

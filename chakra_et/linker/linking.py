@@ -40,6 +40,7 @@ from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.linker.told import give_callers, leave_unsaid, told_join, told_syncs
+from chakra_et.linker.workers import find_workers
 from chakra_et.model import EdgeKind, Trace
 
 Rows = npt.NDArray[np.int64]
@@ -89,7 +90,7 @@ def link(
     found = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
     hand_over = find_hand_over(table, device)
-    time = host_time(table, hand_over)
+    time = host_time(table, hand_over, find_workers(table, device, found.of(table)))
     edges = _edges(table, host, device, streams, time)
     waits = _waits(table, device, streams, np.array(sorted(found.of(table)), np.int64))
     if linked is not None:

@@ -50,7 +50,7 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     before, after = _neighbours(table)
     _cut_launches(table, time, begin, end, after)
     _cut_copies(table, edges, copies, end)
-    _begin_after_threads(time, begin, end, before)
+    _begin_after_threads(table, time, begin, end, before)
     returned = _return_times(table, time, edges, copies, before)
     _begin_after_copies(table, time, copies, begin, end, before)
     begin[copies.target] += returned[copies.target]
@@ -63,6 +63,7 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     others = _ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
     ready = np.maximum(stream, others)
     work = table.work & (ready != UNTIMED)
+    transfers = time.workers.transfers[ready[time.workers.transfers] != UNTIMED]
     lag = np.where(work, table.start_ns - ready, 0)
     late = lag > LAG_NS
     # The first use of a stream may take any time: code is loaded, queues are made.
@@ -71,6 +72,8 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     beside = work & (stream != UNTIMED) & (table.start_ns < stream)
     lag[lag < 0] = 0
     lag[beside] = (table.start_ns - stream)[beside]
+    # A worker thread takes what time it takes to go on with what it was given.
+    lag[transfers] = np.maximum(table.start_ns - ready, 0)[transfers]
     return OwnTime(begin, end, lag, returned, int(np.count_nonzero(late)))
 
 
@@ -88,7 +91,10 @@ def _neighbours(table: Activities) -> tuple[Rows, Rows]:
 def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, after: Rows) -> None:
     # Where the call itself was not recorded, its operation stands for it.
     launcher = np.where(table.launch != NONE, table.launch, table.caller)
-    work = np.flatnonzero(table.work & (launcher != NONE))
+    launcher[time.workers.transfers] = time.workers.asked
+    given = table.work.copy()
+    given[time.workers.transfers] = True
+    work = np.flatnonzero(given & (launcher != NONE))
     first = np.full(len(table), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(first, launcher[work], table.start_ns[work])
     calls = np.unique(launcher[work])
@@ -153,10 +159,14 @@ def _begin_after_copies(
     end[rows] = np.where(ended <= table.end_ns[copies.source[inside]], ended, begin[rows])
 
 
-def _begin_after_threads(time: HostTime, begin: Rows, end: Rows, before: Rows) -> None:
+def _begin_after_threads(
+    table: Activities, time: HostTime, begin: Rows, end: Rows, before: Rows
+) -> None:
     previous = before[time.waiting]
     own = np.where(previous != NONE, end[previous], UNTIMED)
     begin[time.waiting] = np.maximum(own, end[time.waited_for])
+    transfers = time.workers.transfers
+    begin[transfers] = table.start_ns[transfers]
 
 
 def _ready(table: Activities, edges: list[EdgeList], end: Rows) -> Rows:

@@ -21,6 +21,7 @@ _COMMUNICATION = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 class Columns:
     """One rank's nodes and edges. Times in ns; `start` and `end` are the recorded ones.
 
+    `begin` is the recorded start of a node's own time, which its duration counts from.
     `returns[e]` is how long after the end of its source edge e lets its target begin: the time
     that a blocking copy takes to return, before a call that waits for something else, too.
     `device` marks work that occupies no host processor, `communication` transfers between ranks.
@@ -31,6 +32,7 @@ class Columns:
 
     trace: Trace
     start: Rows
+    begin: Rows
     end: Rows
     duration: Rows
     lag: Rows
@@ -58,6 +60,7 @@ def columns_of(trace: Trace) -> Columns:
     device = ~attributes.dense("is_cpu_op", False, np.bool_)
     inclusive = attributes.dense("inclusive_ns", -1, np.int64)
     known = inclusive >= 0
+    own_start = attributes.dense("own_start_ns", 0, np.int64)
     held = np.zeros(len(nodes), np.bool_)
     # Where program order and launches are told, data says nothing of what begins a node.
     told = np.isin(kind, (EdgeKind.PROGRAM, EdgeKind.LAUNCH)).any()
@@ -66,6 +69,7 @@ def columns_of(trace: Trace) -> Columns:
     return Columns(
         trace=trace,
         start=start,
+        begin=np.where(attributes.present("own_start_ns"), own_start, start),
         end=start + np.where(known, inclusive, nodes.duration_ns),
         duration=nodes.duration_ns,
         lag=attributes.dense("lag_ns", 0, np.int64),

@@ -79,7 +79,7 @@ def figures(columns: Columns, start: Rows, end: Rows) -> Figures:
             "median": float(np.median(error)) if len(error) else 0.0,
             "p95": float(np.percentile(error, 95)) if len(error) else 0.0,
         },
-        recorded=_breakdown(columns, columns.start, columns.start + columns.duration, timed, span),
+        recorded=_breakdown(columns, columns.begin, columns.begin + columns.duration, timed, span),
         replayed=_breakdown(columns, start, end, placed, finish - begin),
         edges={
             kind.label: {"total": total, "inferred": guessed}
@@ -120,7 +120,7 @@ def _union(start: Rows, end: Rows) -> int:
 
 def _unexplained(columns: Columns) -> int:
     ready = np.full(len(columns), np.iinfo(np.int64).min, np.int64)
-    device_end = columns.start + columns.duration
-    np.maximum.at(ready, columns.edges.target, device_end[columns.edges.source])
+    own_end = columns.begin + columns.duration
+    np.maximum.at(ready, columns.edges.target, own_end[columns.edges.source])
     held = columns.device & columns.timed & (ready > np.iinfo(np.int64).min)
     return int(np.count_nonzero(held & (columns.start - ready > LATE_NS)))

@@ -12,10 +12,9 @@ from chakra_et.definitions import NodeType
 from chakra_et.model import EdgeKind
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Plan
-from chakra_et.replay.matching import Match
-from chakra_et.replay.network import AlphaBeta
 from chakra_et.replay.resolving import Waiting
 from chakra_et.replay.scopes import calls_that_wait
+from chakra_et.replay.transfers import Transfers
 
 Rows = npt.NDArray[np.int64]
 
@@ -37,7 +36,7 @@ def make_plan(
     durations: Sequence[Rows],
     offsets: Sequence[int],
     matches: Sequence[dict[int, int]],
-    transfers: Rows,
+    transfers: Transfers,
     *,
     buffered: bool = False,
 ) -> Layout:
@@ -45,7 +44,7 @@ def make_plan(
 
     `durations[i]` are the durations to run rank i with, `offsets[i]` what its clock is ahead of the
     common one. Each match maps places in `ranks` to rows there; its members start on their own, and
-    end together, `transfers[m]` ns after the last of them has started. Sends that are `buffered`
+    end when `transfers` says, counted from the start of the last of them. Sends that are `buffered`
     end without waiting for their receiver.
     """
     sizes = [len(columns) for columns in ranks]
@@ -100,24 +99,33 @@ class _Builder:
         self.target = np.append(self.target, self.target[edges])
         self.target[edges] = joints
 
-    def join_ranks(self, members: list[list[int]], free: list[list[bool]], transfers: Rows) -> None:
-        """Let the members of each match end together, and what waits for them wait for that end.
+    def join_ranks(
+        self, members: list[list[int]], free: list[list[bool]], transfers: Transfers
+    ) -> None:
+        """Let members of each match end after the last has started, and what waits for them wait.
 
-        Members that are `free` end by themselves; the others wait for them all the same.
+        None ends before it has started. Members that are `free` end by themselves, after the common
+        part of the transfer; the others wait for them all the same.
         """
         if not members:
             return
         rows = np.concatenate([np.array(m, np.int64) for m in members])
         match = np.repeat(np.arange(len(members)), [len(m) for m in members])
+        alone = np.concatenate([np.array(flags, np.bool_) for flags in free])
+        took = np.where(alone, transfers.common[match], transfers.of_members)
+        early = np.flatnonzero(took < 0)
         meeting = self._add(np.zeros(len(members), np.int64))
-        ending = self._add(transfers[match])
+        ending = self._add(np.maximum(took, 0))
+        before = self._add(took[early])
         self.ends_at[rows] = ending
         self.duration[rows] = 0
         self.source = self.ends_at[self.source]
-        alone = np.concatenate([np.array(flags, np.bool_) for flags in free])
         ends_after = np.where(alone, rows, meeting[match])
-        self.source = np.concatenate((self.source, rows, ends_after))
-        self.target = np.concatenate((self.target, meeting[match], ending))
+        ends_after[early] = before
+        self.source = np.concatenate(
+            (self.source, rows, ends_after, meeting[match[early]], rows[early])
+        )
+        self.target = np.concatenate((self.target, meeting[match], ending, before, ending[early]))
 
     def _add(self, duration: Rows) -> Rows:
         """Append joints of given durations, and return their rows."""
@@ -130,35 +138,6 @@ class _Builder:
         self.release = np.append(self.release, nothing + floor)
         self.ends_at = np.append(self.ends_at, joints)
         return joints
-
-
-def transfer_times(
-    ranks: Sequence[Columns],
-    durations: Sequence[Rows],
-    matches: Sequence[tuple[Match, dict[int, int]]],
-    network: AlphaBeta | None,
-) -> Rows:
-    """How long each match takes once its last member is there.
-
-    From the recording: the shortest of its members, as the one that came last waited least (the
-    split of waiting and transfer that needs no common clock). Else from the network model.
-    """
-    times = np.zeros(len(matches), np.int64)
-    for place, (match, members) in enumerate(matches):
-        if network is not None:
-            count = len(members)
-            times[place] = network.transfer_ns(match.collective, match.size_bytes, count)
-        else:
-            times[place] = min(
-                _without_rest(ranks[i], row, int(durations[i][row])) for i, row in members.items()
-            )
-    return times
-
-
-def _without_rest(columns: Columns, row: int, duration: int) -> int:
-    """A communication's duration without what its thread idled after it: part of a host node."""
-    own, recorded = int(columns.end[row] - columns.start[row]), int(columns.duration[row])
-    return duration * own // recorded if 0 < own < recorded else duration
 
 
 def clock_offsets(

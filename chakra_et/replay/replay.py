@@ -19,9 +19,10 @@ from chakra_et.replay.engine import Times, run
 from chakra_et.replay.figures import Figures, figures
 from chakra_et.replay.matching import Match, match_communication
 from chakra_et.replay.network import AlphaBeta
-from chakra_et.replay.planning import Layout, clock_offsets, make_plan, transfer_times
+from chakra_et.replay.planning import Layout, clock_offsets, make_plan
 from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.selectors import select
+from chakra_et.replay.transfers import transfer_times
 
 Rows = npt.NDArray[np.int64]
 Duration: TypeAlias = "Callable[[Node], int | None]"
@@ -74,9 +75,9 @@ def replay(
 
     Durations are the recorded ones, times the factor of each selector in `scale` that names the
     node; `duration` is asked about every node and may give another one in ns, or None. Of several
-    ranks, communications begin when their last member arrives and then take the shortest of their
-    recorded durations, or what `network` says. Sends wait for their receivers, unless ranks would
-    then wait for each other in a circle.
+    ranks, communications take from the arrival of their last member what they took from there in
+    the recording, or what `network` says. Sends wait for their receivers, unless ranks would then
+    wait for each other in a circle.
 
     Raises ChakraError when edges form a cycle, or when ranks wait for each other in a circle.
     """
@@ -93,7 +94,7 @@ def replay(
     ]  # fmt: skip
     members = [rows for _, rows in matches]
     offsets, alone = clock_offsets(ranks, members)
-    transfers = transfer_times(ranks, durations, matches, network)
+    transfers = transfer_times(ranks, durations, offsets, matches, network)
     layout = make_plan(ranks, durations, offsets, members, transfers)
     times = _run(layout)
     if not times.done.all() and members:
@@ -169,7 +170,10 @@ def _outcome(
 
 
 def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
-    """A trace with other times. What was recorded of inclusive and exclusive times goes."""
+    """A trace with other times: own starts, inclusive and exclusive times of the recording go.
+
+    On the new timeline own time begins with the start.
+    """
     nodes = trace.nodes
     keep = (nodes.start_ns == UNKNOWN_NS) & (duration == 0)
     moved = nodes.take(np.arange(len(nodes)))
@@ -188,7 +192,7 @@ def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
         exact_start=~keep,
         exact_duration=~keep,
     )
-    for name in ("inclusive_ns", "exclusive_ns"):
+    for name in ("own_start_ns", "inclusive_ns", "exclusive_ns"):
         for column in replayed.attributes.named(name):
             replayed.attributes.remove(column, column.rows)
     return Trace(replayed, trace.edges, trace.metadata)

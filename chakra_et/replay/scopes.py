@@ -52,10 +52,11 @@ def _of_rank(columns: Columns) -> tuple[dict[int, list[int]], Rows, Rows, int]:
     rows = np.flatnonzero(attributes.present("stream") & columns.device)
     device = attributes.dense("device", 0, np.int64)[rows]
     number = attributes.dense("stream", 0, np.int64)[rows]
-    pairs, stream = np.unique(np.stack((device, number)), axis=1, return_inverse=True)
-    stream = stream.ravel()
+    places, place = np.unique(device, return_inverse=True)
+    lines, line = np.unique(number, return_inverse=True)
+    pairs, stream = np.unique(place * len(lines) + line, return_inverse=True)
     order = np.lexsort((rows, columns.start[rows], stream))
-    names = [(int(d), int(s)) for d, s in pairs.T]
+    names = [(int(places[p // len(lines)]), int(lines[p % len(lines)])) for p in pairs.tolist()]
     scopes = {}
     for column in calls:
         for row, text in zip(column.rows.tolist(), column.values, strict=True):

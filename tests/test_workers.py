@@ -1,0 +1,112 @@
+"""Transfers on worker threads of a backend: who asked, who waits, and how long they take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recordings import Profile
+
+from chakra_et.conversion import Conversion, convert
+from chakra_et.model import Node
+from chakra_et.replay import replay
+
+WORKER = 4009
+
+
+def recording(*, first: int = 11, wait: str = "_c10d_functional::wait_tensor") -> Profile:
+    """Two transfers on one worker, 2 ms apart; the main thread waits for the first.
+
+    The first call still runs when the worker begins, the second has ended long before.
+    """
+    return (
+        Profile()
+        .op("c10d::allreduce_", 0, 100, rf_id=10)
+        .op("gloo:all_reduce", 40, 600, rf_id=first, tid=WORKER, cat="user_annotation")
+        .op("wrap", 110, 5, rf_id=12)
+        .op(wait, 120, 530, rf_id=13)
+        .op("compute", 660, 1900, rf_id=14)
+        .op("c10d::allreduce_", 2600, 20, rf_id=15)
+        .op("compute", 2620, 500, rf_id=17)
+        .op("gloo:all_reduce", 2700, 200, rf_id=16, tid=WORKER, cat="user_annotation")
+    )
+
+
+def converted(profile: Profile, folder: Path) -> Conversion:
+    return convert(None, profile.write(folder / "device.json"))
+
+
+def times(node: Node, base: int = Profile.base_ns) -> tuple[float, float]:
+    """Where a node's own time begins, and how long it lasts, in us."""
+    assert node.start_ns is not None
+    begin = node.attributes.get("own_start_ns", node.start_ns)
+    assert isinstance(begin, int)
+    return (begin - base) / 1000, int(node.duration_ns) / 1000
+
+
+def thread_edges(result: Conversion) -> dict[tuple[float, float], bool]:
+    """By the recorded starts of both ends in us; the value says whether the edge is inferred."""
+    trace = result.trace
+    start = ((trace.nodes.start_ns - Profile.base_ns) / 1000).tolist()
+    return {
+        (start[trace.nodes.by_id(int(source)).row], start[row]): guessed
+        for row in range(len(trace.nodes))
+        for source, kind, guessed in trace.edges.into(row)
+        if kind.label == "thread"
+    }
+
+
+def test_a_transfer_lasts_as_long_as_its_record(tmp_path: Path) -> None:
+    first, second = converted(recording(), tmp_path).trace.nodes.where(name="gloo:all_reduce")
+    assert times(first) == (40, 600)
+    assert times(second) == (2700, 200)
+
+
+def test_the_operation_whose_number_comes_before_asked_for_it(tmp_path: Path) -> None:
+    result = converted(recording(), tmp_path)
+    edges = thread_edges(result)
+    assert edges[0, 40] is False
+    assert edges[2600, 2700] is False
+    joins = {j.by: j.matched for j in result.report.joins if j.what.startswith("waits of threads")}
+    assert joins["record function id"] == 2
+
+
+def test_a_call_that_still_runs_hands_over_as_the_transfer_begins(tmp_path: Path) -> None:
+    nodes = converted(recording(), tmp_path).trace.nodes
+    first, second = nodes.where(name="c10d::allreduce_")
+    assert times(first) == (0, 40)
+    assert times(*nodes.where(name="wrap")) == (40, 80)
+    assert times(second) == (2600, 20)
+    assert [t.attributes.get("lag_ns", 0) for t in nodes.where(name="gloo:all_reduce")] == [
+        0,
+        80000,
+    ]
+
+
+def test_another_number_before_tells_nothing(tmp_path: Path) -> None:
+    result = converted(recording(first=9), tmp_path)
+    assert (0, 40) not in thread_edges(result)
+
+
+def test_an_operation_that_waits_begins_when_the_transfer_has_ended(tmp_path: Path) -> None:
+    result = converted(recording(), tmp_path)
+    assert thread_edges(result)[40, 120] is True
+    (wait,) = result.trace.nodes.where(start_ns=Profile.base_ns + 120_000)
+    assert times(wait) == (640, 20)
+
+
+def test_other_operations_beside_a_transfer_do_not_wait(tmp_path: Path) -> None:
+    result = converted(recording(wait="aten::mm"), tmp_path)
+    assert (40, 120) not in thread_edges(result)
+    (other,) = result.trace.nodes.where(start_ns=Profile.base_ns + 120_000)
+    assert times(other) == (120, 540)
+
+
+@pytest.mark.parametrize(("factor", "span"), [(1.0, 3120), (0.5, 2820), (0.0, 2600)])
+def test_a_faster_transfer_lets_the_waiting_thread_go_on(
+    tmp_path: Path, factor: float, span: int
+) -> None:
+    """Without any, the main thread's own 2600 us are left."""
+    trace = converted(recording(), tmp_path).trace
+    done = replay(trace, scale=[("name=gloo:all_reduce", factor)])
+    assert done.figures[0].span_ns == span * 1000
