@@ -198,3 +198,25 @@ def test_a_directory_and_single_files() -> None:
     done = chakra("convert", EXAMPLES, "--host", HOST, "-o", "out")
     assert done.returncode == 2
     assert "both a directory and single files" in done.stderr
+
+
+@pytest.mark.parametrize("target", [(), ("--for", "astra-sim")])
+def test_the_name_of_a_file_where_a_directory_is_wanted(
+    tmp_path: Path, target: tuple[str, ...]
+) -> None:
+    output = tmp_path / "trace.0.et"
+    done = chakra("convert", HOST, "-o", output, *target)
+    assert done.returncode == 2
+    assert f"{output}: this is the name of a file" in done.stderr
+    assert not list(tmp_path.iterdir())
+    output.mkdir()
+    assert chakra("convert", HOST, "-o", output, *target).returncode == 0
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    output = tmp_path / "trace.0.et"
+    done = chakra("convert", "--host", "/dev/stdin", "-o", output, stdin=subprocess.PIPE)
+    assert done.returncode == 2
+    assert "/dev/stdin: this is a pipe" in done.stderr
+    assert "to a file." in done.stderr
+    assert not list(tmp_path.iterdir())

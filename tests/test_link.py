@@ -263,6 +263,37 @@ def test_a_send_knows_its_peer_by_global_rank(tmp_path: Path) -> None:
     assert [(g.name, g.ranks) for g in result.trace.groups] == [("5", (4, 6))]
 
 
+@pytest.mark.parametrize(
+    ("operation", "numbers", "groups", "told"),
+    [
+        ("c10d::send", [1, 9], {"5": [4, 6]}, (4, 6, 9)),
+        ("c10d::recv_", [1, 9], {"5": [4, 6]}, (6, 4, 9)),
+        ("c10d::recv_any_source_", [9], {"5": [4, 6]}, (None, 4, 9)),
+        # The span does not name its group; those of this rank may agree on the other side, or not.
+        ("c10d::send", [1, 9], {"5": [4, 6], "6": [4, 6, 7], "7": [0, 1]}, (4, 6, 9)),
+        ("c10d::send", [1, 9], {"5": [4, 6], "6": [4, 7]}, (4, None, 9)),
+        ("c10d::send", [1 << 40, -1], {"5": [4, 6]}, (4, None, 0)),
+    ],
+)
+def test_a_message_over_gloo_takes_its_peer_and_tag_from_the_operation_around_it(
+    tmp_path: Path,
+    operation: str,
+    numbers: list[int],
+    groups: dict[str, list[int]],
+    told: tuple[int | None, int | None, int],
+) -> None:
+    config = [{"pg_name": name, "pg_size": len(r), "ranks": r} for name, r in groups.items()]
+    tensor = [1, 2, 0, 10, 2, "cpu"]
+    inputs = ([[tensor], "<Object>", *numbers], [[]], ["x"])
+    host = HostRecording().op(3, operation, rf_id=1, inputs=inputs)
+    span = "gloo:send" if operation == "c10d::send" else "gloo:recv"
+    host.op(4, span, rf_id=2, parent=3, inputs=([tensor], [[]], ["x"]))
+    profile = Profile(info={"rank": 4, "world_size": 8, "pg_config": config})
+    profile.op(operation, 0, 50, rf_id=1).op(span, 5, 30, rf_id=2, cat="user_annotation")
+    (node,) = convert(tmp_path, host, profile).trace.nodes.where(name=span)
+    assert (node.comm_src, node.comm_dst, node.comm_tag) == told
+
+
 def test_facts_in_kernel_arguments_come_first(tmp_path: Path) -> None:
     facts = {
         "Collective name": "_allgather_base", "In msg nelems": 10, "Out msg nelems": 20,

@@ -246,6 +246,10 @@ def test_the_command(tmp_path: Path) -> None:
     wrong = run_command("replay", tmp_path / "trace.0.et", "--scale", "gemm", "0.5")
     assert wrong.returncode == 2
     assert "is no selector" in wrong.stderr
+    none = run_command("replay", tmp_path, "--json", "--scale", "name~no such name", "0.5")
+    assert none.returncode == 0
+    assert "'name~no such name' fits no node" in none.stderr
+    assert json.loads(none.stdout)["ranks"]["0"] == rank
 
 
 def test_a_node_can_be_given_any_duration() -> None:

@@ -65,6 +65,10 @@ def test_a_window_with_nothing_in_it_says_what_there_is(tmp_path: Path) -> None:
     host, device = recording(tmp_path)
     with pytest.raises(ChakraError, match=r"ProfilerStep#2, ProfilerStep#3"):
         convert(host, device, steps="4..5")
+    with pytest.raises(ChakraError, match=r"It has ProfilerStep#7, ProfilerStep#6"):
+        convert(host, device, annotation="ProfileStep#7")
+    with pytest.raises(ChakraError, match="It has no name like it"):
+        convert(host, device, annotation="forward")
     with pytest.raises(ChakraError, match="are no steps"):
         convert(host, device, steps="x")
     with pytest.raises(ChakraError, match="both steps and an annotation"):

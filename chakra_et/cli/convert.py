@@ -115,7 +115,9 @@ def convert_command(
         )
     if directory is None and jobs is not None:
         raise ChakraError("--jobs is about the ranks of a directory", remedy="Leave it out.")
-    if prefix is not None and directory is None and target is None:
+    if directory is not None or target is not None:
+        _expect_directory(output)
+    elif prefix is not None:
         raise ChakraError(
             "--prefix for a single file", remedy="OUT is its name; prefixes are for directories."
         )
@@ -143,6 +145,16 @@ def convert_command(
         show_conversion(console, conversion)
     if not sound:
         raise typer.Exit(1)
+
+
+def _expect_directory(output: Path) -> None:
+    """Raises ChakraError for the name of a file, where there will be a file for each rank."""
+    if output.suffix in (".et", ".json", ".gz", ".zst") and not output.is_dir():
+        raise ChakraError(
+            "this is the name of a file, where one for each rank is written to a directory",
+            path=output,
+            remedy="Name a directory; or convert one pair, with --host and --device.",
+        )
 
 
 def _write_report(content: Any, path: Path) -> None:

@@ -40,7 +40,9 @@ def feeder_command(
     """Find the C++ feeder, or put it in place of the one that a simulator has."""
     if facade is not None:
         if into is None:
-            raise ChakraError("where to?", remedy="Add --into DIR, the simulator's chakra folder.")
+            raise ChakraError(
+                "no place for it", remedy="Add --into DIR, the simulator's chakra folder."
+            )
         for path in native.install_facade(facade.value, into):
             typer.echo(path)
         return

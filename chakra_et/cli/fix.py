@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,12 +73,13 @@ def fix_command(
 def show_cures(console: Console, cured: Cured) -> None:
     """What was changed, and what is left."""
     for name, changes in cured.changes.items():
-        counted: dict[str, tuple[int, int]] = {}
+        counts = Counter[str]()
+        ranks: dict[str, set[int | None]] = {}
         for change in changes:
-            count, ranks = counted.get(change.what, (0, 0))
-            counted[change.what] = (count + change.count, ranks + 1)
-        for what, (count, ranks) in counted.items():
-            on = f" on {ranks} ranks" if ranks > 1 else ""
+            counts[change.what] += change.count
+            ranks.setdefault(change.what, set()).add(change.rank)
+        for what, count in counts.items():
+            on = f" on {len(ranks[what])} ranks" if len(ranks[what]) > 1 else ""
             console.print(Text(f"  {name}: {count} {what}{on}"))
     for outcome in cured.left.outcomes:
         style = {Severity.ERROR: "red", Severity.WARNING: "yellow"}.get(outcome.severity, "dim")

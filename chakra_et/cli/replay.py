@@ -17,6 +17,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.model import Trace, TraceSet
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
+from chakra_et.replay.selectors import select
 from chakra_et.validators.inputs import trace_files
 
 
@@ -73,9 +74,14 @@ def replay_command(
     Several ranks run together: their collectives and messages begin when the last member arrives.
     """
     traces = _read(source)
+    scaled = [_scale(text) for text in scale or []]
+    for selector, _ in scaled:
+        if not any(select(trace, selector).any() for trace in traces.values()):
+            warning = Text(f"warning: --scale {selector!r} fits no node", style="yellow")
+            Console(stderr=True, soft_wrap=True).print(warning)
     done = replay(
         traces,
-        scale=[_scale(text) for text in scale or []],
+        scale=scaled,
         network=None if network is None else _network(network),
     )
     if output is not None:

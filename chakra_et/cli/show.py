@@ -79,9 +79,13 @@ def _edges(report: Report) -> str:
 def _communication(report: Report) -> list[str]:
     return [
         f"{item['count']} {item['collective'] or item['type']}, {item['bytes']} bytes, "
-        f"group {item['pg_name']} (facts from {item['facts_from']})"
+        f"{_group(item['pg_name'])} (facts from {item['facts_from']})"
         for item in report.communication
     ]
+
+
+def _group(name: str | None) -> str:
+    return "group not known" if name is None else f"group {name}"
 
 
 def show_trace(console: Console, trace: Trace) -> None:

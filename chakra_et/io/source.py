@@ -82,6 +82,12 @@ def _locate(path: Path) -> tuple[Path, str | None]:
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
+            if not file.seekable():
+                raise ChakraError(
+                    "this is a pipe where a file is wanted, as it is read more than once",
+                    path=path,
+                    remedy="Write what comes through it to a file.",
+                )
             yield file
     except FileNotFoundError as error:
         raise ChakraError("no such file", path=path, remedy="Check the path.") from error

@@ -296,8 +296,8 @@ def _add_communication(
     add("pg_name", Kind.STRING, lambda c: c.group)
     add("comm_src", Kind.INT32, lambda c: {SEND: rank, RECV: c.facts.peer}.get(c.type))
     add("comm_dst", Kind.INT32, lambda c: {SEND: c.facts.peer, RECV: rank}.get(c.type))
-    # No profiler records tags; equal ones match sends and receives in order.
-    add("comm_tag", Kind.INT32, lambda c: 0 if c.type in (SEND, RECV) else None)
+    # Where no tag is recorded, equal ones match sends and receives in order.
+    add("comm_tag", Kind.INT32, lambda c: (c.facts.tag or 0) if c.type in (SEND, RECV) else None)
     add("comm_facts", Kind.STRING, lambda c: ", ".join(dict.fromkeys(c.facts.sources)))
 
 

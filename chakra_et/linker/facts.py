@@ -10,6 +10,7 @@ import msgspec
 from chakra_et.linker.communication_table import (
     DTYPE_BYTES,
     KERNEL_OPERATION,
+    MESSAGES,
     RECV,
     SEND,
     WITHOUT_ROOT,
@@ -36,6 +37,8 @@ class Facts:
     peer: int | None = None
     """The other side's global rank."""
     peer_in_group: int | None = None
+    tag: int | None = None
+    """What tells messages between the same two ranks apart."""
     dtype: str | None = None
     own_rank: int | None = None
     """The global rank of the process that communicates, from its place in the group."""
@@ -87,6 +90,21 @@ def positional_facts(values: list[Any]) -> Facts | None:
         start, stride = numbers[-3], numbers[-2]
         if start >= 0 and (stride > 0 or numbers[-1] == 1):
             facts.own_rank = _rank(start + stride * rank)
+    return facts
+
+
+def message_facts(operation_name: str, values: list[Any]) -> Facts | None:
+    """The other side and the tag, in the inputs of the operation that sends or receives.
+
+    `c10d::send` and `c10d::recv_` list the tensors, the group, the other side's place in it, and
+    the tag; `c10d::recv_any_source_` has no place.
+    """
+    numbers = values[2:]
+    if operation_name not in MESSAGES or not numbers or not all(map(is_int, numbers)):
+        return None
+    facts = Facts(tag=_rank(numbers[-1]), sources=["positional inputs"])
+    if len(numbers) == 2:
+        facts.peer_in_group = _rank(numbers[0])
     return facts
 
 
@@ -173,7 +191,7 @@ def size(size_bytes: int) -> int | None:
 
 
 def _rank(value: Any) -> int | None:
-    """A rank that can be: ranks are 32-bit integers wherever they are written."""
+    """A rank, or a tag, that can be: they are 32-bit integers wherever they are written."""
     rank = _whole(value)
     return rank if rank is not None and 0 <= rank < 1 << 31 else None
 

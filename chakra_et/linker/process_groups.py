@@ -70,11 +70,19 @@ class GroupTable:
         return name
 
     def global_rank(self, name: str | None, position: int) -> int | None:
-        """The global rank of a group's member; None if the members are not known."""
-        group = self.groups.get(name) if name is not None else None
-        if group is None or not 0 <= position < len(group.ranks):
+        """The global rank of a group's member; None if the members are not known.
+
+        If the group is not known either, it is one of those that this rank is a member of, and all
+        of them have to agree.
+        """
+        if name is None:
+            mine = [g for g in self.groups.values() if not g.ranks or self.rank in g.ranks]
+        else:
+            mine = [self.groups[name]] if name in self.groups else []
+        if position < 0 or not all(group.ranks for group in mine):
             return None
-        return group.ranks[position]
+        told = {group.ranks[position] for group in mine if position < len(group.ranks)}
+        return told.pop() if len(told) == 1 else None
 
 
 def find_groups(host: HostTrace | None, device: DeviceTrace | None, rank: int | None) -> GroupTable:

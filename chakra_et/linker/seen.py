@@ -10,11 +10,19 @@ import numpy as np
 from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import ANNOTATION, HOST_BACKENDS, KERNEL, operation
+from chakra_et.linker.communication_table import (
+    ANNOTATION,
+    HOST_BACKENDS,
+    KERNEL,
+    RECV,
+    SEND,
+    operation,
+)
 from chakra_et.linker.facts import (
     Facts,
     argument_facts,
     attribute_facts,
+    message_facts,
     positional_facts,
     size,
     tensor_bytes,
@@ -133,13 +141,20 @@ class Seen:
         return "in_split_size" in self.attributes.get(host_row, {})
 
     def span_facts(self, row: int) -> Facts:
-        """What a host backend's span says: its name, and the bytes of its input tensors."""
+        """What a host backend's span says: its name, and the bytes of its input tensors.
+
+        With whom a message is exchanged is told by the operation that it is for.
+        """
         match = ANNOTATION.match(self.name(row))
         facts = Facts(name=match["name"] if match else None, sources=["annotation"])
         host_row = int(self.table.host[row])
         if host_row != NONE:
             facts.size_bytes = size(tensor_bytes(self._inputs(host_row)))
             facts.sources.append("input tensors")
+        caller = self._caller(row)
+        caller_host = NONE if caller == NONE else int(self.table.host[caller])
+        if caller_host != NONE and operation(facts.name or "") in (SEND, RECV):
+            facts.merge(message_facts(self.name(caller), self._inputs(caller_host)))
         return facts
 
     def _inputs(self, host_row: int) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,8 @@ class Window:
 
     described: str
     chosen: Callable[[str], bool]
+    annotation: str | None = None
+    """Its name, if it is not steps that were asked for."""
 
 
 def window(steps: str | None, annotation: str | None) -> Window | None:
@@ -41,7 +44,8 @@ def window(steps: str | None, annotation: str | None) -> Window | None:
     if steps is not None and annotation is not None:
         raise ChakraError("both steps and an annotation", remedy="Give one of them.")
     if annotation is not None:
-        return Window(f"annotation {annotation!r}", lambda name: name == annotation)
+        described = f"annotation {annotation!r}"
+        return Window(described, lambda name: name == annotation, annotation)
     if steps is None:
         return None
     match = _STEPS.match(steps)
@@ -144,9 +148,14 @@ def _descendants(caller: Rows, row: int) -> Mask:
 
 
 def _nothing(wanted: Window, names: list[str], trace: HostTrace | DeviceTrace) -> ChakraError:
-    steps = [name for name in names if _STEP.match(name)]
-    shown = ", ".join(steps[:_SHOWN]) + (", …" if len(steps) > _SHOWN else "")
-    has = f"It has {shown}." if steps else "It has no ProfilerStep annotation."
+    if wanted.annotation is None:
+        found = [name for name in names if _STEP.match(name)]
+        none = "It has no ProfilerStep annotation; a profiler with a schedule writes them."
+    else:
+        found = get_close_matches(wanted.annotation, names, _SHOWN)
+        none = "It has no name like it."
+    shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+    has = f"It has {shown}." if found else none
     return ChakraError(
         f"nothing lies in the window ({wanted.described})", path=trace.path, remedy=has
     )

@@ -180,6 +180,12 @@ def test_convert_for_astra_sim(data: Path, tmp_path: Path) -> None:
     assert "left: ET705" in kept.output
 
 
+def test_ranks_are_counted_once_also_where_a_pass_runs_twice(tmp_path: Path) -> None:
+    linked = Path(__file__).parents[1] / "linked" / "waits.json"
+    done = chakra("convert", linked, "--for", "astra-sim", "-o", tmp_path / "o")
+    assert "renumber: 13 nodes numbered in the order of issue\n" in done.output
+
+
 def test_a_prefix_names_files_and_nothing_else(data: Path, broken: Path, tmp_path: Path) -> None:
     made = chakra("convert", data / "simple_add", "-o", tmp_path / "o", "--prefix", "mine")
     assert made.exit_code == 0
