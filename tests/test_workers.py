@@ -110,3 +110,21 @@ def test_a_faster_transfer_lets_the_waiting_thread_go_on(
     trace = converted(recording(), tmp_path).trace
     done = replay(trace, scale=[("name=gloo:all_reduce", factor)])
     assert done.figures[0].span_ns == span * 1000
+
+
+def test_what_a_backend_does_inside_a_transfer_ends_with_it(tmp_path: Path) -> None:
+    """A gather copies what came in; the worker then idles for 2 ms, which is nobody's time."""
+    profile = (
+        Profile()
+        .op("c10d::allgather_", 0, 20, rf_id=10)
+        .op("gloo:all_gather", 40, 600, rf_id=11, tid=WORKER, cat="user_annotation")
+        .op("aten::copy_", 500, 80, rf_id=12, tid=WORKER)
+        .op("c10d::allreduce_", 2600, 20, rf_id=13)
+        .op("gloo:all_reduce", 2700, 200, rf_id=14, tid=WORKER, cat="user_annotation")
+    )
+    result = converted(profile, tmp_path)
+    nodes = result.trace.nodes
+    assert times(*nodes.where(name="gloo:all_gather")) == (40, 460)
+    assert times(*nodes.where(name="aten::copy_")) == (500, 140)
+    assert times(*nodes.where(name="gloo:all_reduce")) == (2700, 200)
+    assert {(0, 40), (2600, 2700)} <= set(thread_edges(result))

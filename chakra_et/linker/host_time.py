@@ -72,11 +72,11 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     # Where a thread waited, the activity before ends when the thread became idle.
     before = waits[~first[waits]] - 1
     end_ns[order[before]] = idle_from[before]
-    end_ns[workers.transfers] = table.end_ns[workers.transfers]
+    end_ns[workers.last] = table.end_ns[workers.transfers]
     waited_for = _last_ended(table, order, end_ns, blockers, start[waits])
     found = waited_for != NONE
     may_grow = np.append(before, np.flatnonzero(last))
-    may_grow = may_grow[~np.isin(order[may_grow], workers.transfers)]
+    may_grow = may_grow[~np.isin(order[may_grow], workers.last)]
     limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
     _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
     waiting = order[waits[found]]

@@ -26,13 +26,15 @@ _WAITING: Final = "::wait_tensor"
 
 @dataclass
 class Workers:
-    """`transfers` are the activities of threads that only communicate.
+    """`transfers` are the outermost activities of threads that only communicate.
 
-    `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`. `waits` are operations of
+    `last[k]` is the last activity inside `transfers[k]`, or itself: a backend may copy what it has
+    got. `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`. `waits` are operations of
     other threads that do nothing but wait for a transfer.
     """
 
     transfers: Rows
+    last: Rows
     asked: Rows
     waits: Rows
 
@@ -44,11 +46,12 @@ def find_workers(
     communicates = np.zeros(len(table), np.bool_)
     communicates[list(communication)] = True
     host = np.flatnonzero(table.timed_host)
-    others = np.unique(table.lane[host[~communicates[host]]])
-    transfers = host[communicates[host] & ~np.isin(table.lane[host], others)]
+    outermost = host[table.nested_in[host] == NONE]
+    others = np.unique(table.lane[outermost[~communicates[outermost]]])
+    transfers = outermost[~np.isin(table.lane[outermost], others)]
     asked = np.full(len(transfers), NONE, np.int64)
     if device is None or len(transfers) == 0:
-        return Workers(transfers, asked, np.zeros(0, np.int64))
+        return Workers(transfers, transfers, asked, np.zeros(0, np.int64))
     callers = host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)]
     named = np.array([name.endswith(_WAITING) for name in device.names.in_order], np.bool_)
     waits = callers[named[device.name[table.record[callers]]]]
@@ -63,4 +66,16 @@ def find_workers(
     before = callers[place[told]]
     begun = table.start_ns[before] <= table.start_ns[transfers[told]]
     asked[told[begun]] = before[begun]
-    return Workers(transfers, asked, waits)
+    return Workers(transfers, _last_inside(table, transfers), asked, waits)
+
+
+def _last_inside(table: Activities, transfers: Rows) -> Rows:
+    """What its thread did last before each next transfer, or at all."""
+    order = table.host_order
+    begins = np.isin(order, transfers)
+    ends = np.append(begins[1:], True)
+    ends[:-1] |= table.lane[order][1:] != table.lane[order][:-1]
+    place = np.full(len(table), NONE, np.int64)
+    place[order] = np.arange(len(order))
+    closing = np.flatnonzero(ends)
+    return order[closing[np.searchsorted(closing, place[transfers])]]
