@@ -198,3 +198,12 @@ def test_a_directory_and_single_files() -> None:
     done = chakra("convert", EXAMPLES, "--host", HOST, "-o", "out")
     assert done.returncode == 2
     assert "both a directory and single files" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_text_that_cannot_be_written_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "chakra_et.cli", "info", str(HOST)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: standard output: cannot be written: No space left on device.\n"
