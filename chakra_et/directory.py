@@ -74,8 +74,14 @@ def _convert_all(
         outcomes = [_tried(*item) for item in work]
     else:
         # Threads only wait here; the work is done by an interpreter of its own for each pair.
+        running: list[Aside] = []
         with ThreadPoolExecutor(jobs) as pool:
-            outcomes = list(pool.map(lambda item: _tried_aside(*item), work))
+            try:
+                outcomes = list(pool.map(lambda item: _tried_aside(running, *item), work))
+            except BaseException:
+                for aside in running:
+                    aside.end()
+                raise
     converted = [outcome for outcome in outcomes if not isinstance(outcome, ChakraError)]
     for pair, outcome in zip(pairs, outcomes, strict=True):
         if isinstance(outcome, ChakraError):
@@ -93,9 +99,11 @@ def _tried(pair: Pair, options: Options, stage: Path | None) -> Outcome:
         return error
 
 
-def _tried_aside(pair: Pair, options: Options, stage: Path | None) -> Outcome:
+def _tried_aside(running: list[Aside], pair: Pair, options: Options, stage: Path | None) -> Outcome:
+    """As `_tried`, by another interpreter, which joins those that are `running`."""
     try:
         with Aside(__name__, "convert_and_write", pair, options, stage) as aside:
+            running.append(aside)
             found: list[Conversion] = aside.result()
             return found
     except ChakraError as error:

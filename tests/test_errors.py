@@ -220,3 +220,12 @@ def test_a_pipe(tmp_path: Path) -> None:
     assert "/dev/stdin: this is a pipe" in done.stderr
     assert "to a file." in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_text_that_cannot_be_written_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "chakra_et.cli", "info", str(HOST)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: standard output: cannot be written: No space left on device.\n"

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recordings import BACKWARD, MAIN, Profile
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.converters.kineto import read_device
+from chakra_et.linker.activities import collect
+from chakra_et.linker.hand_over import find_hand_over
+from chakra_et.linker.nesting import NONE
 from chakra_et.model import Trace
 
 OTHER = 4003
@@ -103,6 +109,65 @@ def test_ends_of_arrows_pair_by_id(
     assert (len(flows), flows.incomplete) == (pairs, incomplete)
     assert ((flows.source.time_ns - profile.base_ns) // 1000).tolist() == [0, 20][:pairs]
     assert ((flows.target.time_ns - profile.base_ns) // 1000).tolist() == [5, 25][:pairs]
+
+
+@given(
+    steps=st.lists(st.booleans(), max_size=30),
+    arrows=st.lists(st.integers(0, 70), max_size=8, unique=True),
+)
+def test_an_arrow_leads_to_the_innermost_operation_and_to_those_around_it(
+    steps: list[bool], arrows: list[int]
+) -> None:
+    """Held against the definition: of several arrows inside an operation, the first one counts."""
+    open_now: list[int] = []
+    begin: list[int] = []
+    end: list[int] = []
+    for time, opens in enumerate([*steps, *[False] * len(steps)]):
+        if opens:
+            open_now.append(len(begin))
+            begin.append(time)
+            end.append(len(steps) * 2)
+        elif open_now:
+            end[open_now.pop()] = time
+    found = handed_over(begin, end, arrows)
+
+    followed: dict[int, int] = {}
+    for arrow, time in enumerate(arrows):
+        inside = [op for op in range(len(begin)) if begin[op] <= time <= end[op]]
+        if inside:
+            followed[inside[-1]] = arrow
+    wanted = dict(followed)
+    for target in sorted(followed, reverse=True):
+        for op in range(target - 1, -1, -1):
+            if end[op] > begin[target]:
+                if op in followed:
+                    break
+                wanted[op] = followed[target]
+    assert found == wanted
+
+
+def handed_over(begin: list[int], end: list[int], arrows: list[int]) -> dict[int, int]:
+    """The arrow that each of some nested operations follows; each has its forward operation."""
+    profile = Profile()
+    for arrow in range(len(arrows)):
+        profile.op(f"forward {arrow}", 10 * arrow, 5)
+    for op, (start, until) in enumerate(zip(begin, end, strict=True)):
+        profile.op(f"op {op}", 1000 + start, until - start, tid=BACKWARD)
+    for arrow, time in enumerate(arrows):
+        profile.flow("s", arrow, 10 * arrow).flow("f", arrow, 1000 + time, tid=BACKWARD)
+    with TemporaryDirectory() as folder:
+        device = read_device(profile.write(Path(folder, "device.json")))
+    table = collect(None, device, None)
+    found = find_hand_over(table, device)
+    names = dict(enumerate(device.names))
+    return {
+        int(names[op].split()[1]): int(names[forward].split()[1])
+        for op, forward in (
+            (int(device.name[table.record[a]]), int(device.name[table.record[f]]))
+            for a, f in enumerate(found.forward.tolist())
+            if f != NONE
+        )
+    }
 
 
 def test_an_arrow_without_a_time_is_no_evidence(tmp_path: Path) -> None:

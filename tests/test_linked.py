@@ -160,6 +160,15 @@ def test_times_that_are_none(tmp_path: Path, ts: Any) -> None:
         convert(path, strict=True)
 
 
+@pytest.mark.parametrize("stream", ["9" * 19, "9" * 5000, "²", "7.0", "", [7], {"a": 7}, True, 1.5])
+def test_streams_that_are_none(tmp_path: Path, stream: Any) -> None:
+    trace = converted(changed(tmp_path, 4, stream=stream)).trace
+    gemm = next(node for node in trace.nodes if node.name == "gemm")
+    assert gemm.attributes["stream"] == 0
+    assert json.loads(gemm.attributes["device_args"]) == {"stream": stream}
+    assert gemm.duration_ns == 500 * US
+
+
 def test_collectives_have_their_facts_from_their_operation(tmp_path: Path) -> None:
     content = document()
     comm = {"collective_name": "allreduce", "dtype": "Half", "in_msg_nelems": 1024}

@@ -117,6 +117,15 @@ def test_an_operator_of_the_backend_works_in_place_by_its_name() -> None:
     assert not known.writes.any()
 
 
+@pytest.mark.parametrize(
+    "schema",
+    ["a" * 1_000_000, "a." * 500_000, "a(" + ") -> " * 200_000 + "\n\n", "(" * 1_000_000 + ") -> "],
+    ids=["name", "overloads", "arrows", "brackets"],
+)
+def test_a_long_text_that_is_no_schema_costs_no_more_than_its_length(schema: str) -> None:
+    assert operators([schema]).reads.all()
+
+
 def test_what_allocates_writes_nothing() -> None:
     schemas = ["aten::empty_like(Tensor self) -> Tensor", "aten::zeros_like(Tensor self) -> Tensor"]
     assert operators(schemas).allocates.tolist() == [True, False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -58,9 +60,15 @@ def command_line(words: list[str]) -> typer.Typer:
     return app
 
 
+def _end(number: int, _frame: object) -> None:
+    """End as after an error, so that no half file and no other process stays behind."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Run the command line; errors that a user can act on are printed, without a traceback."""
     words = sys.argv[1:]
+    signal.signal(signal.SIGTERM, _end)
     try:
         command_line([] if words == ["--version"] else words)()
     except ChakraError as error:
@@ -68,3 +76,9 @@ def main() -> None:
 
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)
+    except OSError as error:
+        # Files have errors of their own; what is left is the text for the terminal.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        place = error.filename or "standard output"
+        print(f"error: {place}: cannot be written: {error.strerror}.", file=sys.stderr)
+        sys.exit(2)

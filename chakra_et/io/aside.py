@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from chakra_et.errors import ChakraError
+
+_CODE: Final = (
+    # Ctrl-C reaches both; this one ends when the one that asked ends it.
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from chakra_et.io.aside import serve; serve()"
+)
 
 
 class Aside:
@@ -20,7 +27,7 @@ class Aside:
 
     def __init__(self, module: str, function: str, *arguments: Any) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from chakra_et.io.aside import serve; serve()"],
+            [sys.executable, "-c", _CODE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -36,6 +43,10 @@ class Aside:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+    def end(self) -> None:
+        """End the work; its result is an error then."""
+        self._process.kill()
 
     def result(self) -> Any:
         """What the function returned. Raises the ChakraError that it raised."""
@@ -60,4 +71,10 @@ def serve() -> None:
         value = getattr(import_module(module), function)(*arguments)
     except ChakraError as raised:
         error = raised
-    sys.stdout.buffer.write(pickle.dumps((error, value), protocol=5))
+    answer = pickle.dumps((error, value), protocol=5)
+    try:
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Nobody waits for it any more.
+        os._exit(1)

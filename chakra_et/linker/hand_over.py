@@ -17,7 +17,7 @@ from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.nesting import NONE
+from chakra_et.linker.nesting import NONE, enclosing
 from chakra_et.linker.report import JoinTally
 
 Rows = npt.NDArray[np.int64]
@@ -79,23 +79,14 @@ def _around(table: Activities, device: DeviceTrace, ops: Rows, ends: Ends) -> Ro
     if len(ends) == 0 or len(ops) == 0:
         return np.full(len(ends), NONE, np.int64)
     ordered = table.host_order[np.isin(table.host_order, ops)]
-    record = table.record[ordered]
+    record, count = table.record[ordered], len(ordered)
     thread = codes(np.append(device.pid[record], ends.pid), np.append(device.tid[record], ends.tid))
-    time = codes(np.append(table.start_ns[ordered], ends.time_ns))
-    key = thread * (int(time.max()) + 1) + time
-    mine, wanted = key[: len(ordered)], key[len(ordered) :]
-    # Lanes are numbered in another order than threads; within each, times ascend.
-    by_key = np.argsort(mine, kind="stable")
-    place = np.searchsorted(mine[by_key], wanted, "right") - 1
-    row = np.where(place >= 0, ordered[by_key[place]], NONE)
-    same = (row != NONE) & (thread[by_key[place]] == thread[len(ordered) :])
-    row = np.where(same, row, NONE)
-    while True:
-        over = (table.end_ns[row] < ends.time_ns) | (table.role[row] != Role.OP)
-        over &= row != NONE
-        if not over.any():
-            return row
-        row[over] = table.nested_in[row[over]]
+    begin = np.append(table.start_ns[ordered], ends.time_ns)
+    # An operation is open at its last nanosecond, too.
+    end = np.append(table.end_ns[ordered] + 1, ends.time_ns)
+    # Of what begins at the same time, operations come first, and those around before those inside.
+    around = enclosing(thread, begin, end, np.lexsort((begin, thread)))[count:]
+    return np.where(around == NONE, NONE, ordered[around])
 
 
 def _by_sequence(table: Activities, device: DeviceTrace, ops: Rows) -> tuple[Rows, Rows]:
@@ -132,21 +123,18 @@ def _take(table: Activities, found: HandOver, source: Rows, target: Rows, by: By
     new = ~found.named[target] & ((found.forward[target] == NONE) | (found.by[target] == by))
     source, target = source[new], target[new]
     found.forward[target], found.by[target], found.named[target] = source, by, True
-    outer, inner = [], []
-    row, pair = target, np.arange(len(target))
-    while len(row):
-        row = table.nested_in[row]
-        up = (row != NONE) & (table.lane[source[pair]] != table.lane[target[pair]])
-        up &= found.forward[row] == NONE
-        row, pair = row[up], pair[up]
-        outer.append(row)
-        inner.append(pair)
-    if outer:
-        rows, pairs = np.concatenate(outer), np.concatenate(inner)
-        # Of several, the one written last counts: the first in time.
-        latest_first = np.argsort(-table.start_ns[target[pairs]], kind="stable")
-        rows, pairs = rows[latest_first], pairs[latest_first]
-        found.forward[rows], found.by[rows] = source[pairs], by
+    waits = np.flatnonzero(table.lane[source] != table.lane[target])
+    # Of several inside an operation, the first in time counts, so it goes first. Above an operation
+    # that follows something already, all do: each is come to once.
+    first = waits[np.lexsort((-waits, table.start_ns[target[waits]]))]
+    above, forward, taken = table.nested_in.tolist(), found.forward.tolist(), []
+    for followed, row in zip(source[first].tolist(), target[first].tolist(), strict=True):
+        outer = above[row]
+        while outer != NONE and forward[outer] == NONE:
+            forward[outer] = followed
+            taken.append(outer)
+            outer = above[outer]
+    found.forward[:], found.by[taken] = forward, by
 
 
 def hand_over_joins(found: HandOver, waits: Rows) -> list[JoinTally]:

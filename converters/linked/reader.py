@@ -42,6 +42,8 @@ _NESTED: Final = Layout(LinkedNested, "nodes", ("id",), "schema")
 _FLAT: Final = Layout(LinkedFlat, "nodes", ("name",), "schema")
 _EPOCH_NS: Final = 10**18
 """Times before the year 2001 do not count from the Unix epoch."""
+_DIGITS: Final = 19
+"""Numbers below 2**63 have no more."""
 
 
 def read_linked(path: str | Path, *, strict: bool = False) -> LinkedTrace:
@@ -197,7 +199,9 @@ def _category(node: Any) -> str:
 
 
 def _stream(value: Any) -> int:
-    number = _whole(int(value) if isinstance(value, str) and value.isdecimal() else value)
+    if isinstance(value, str):
+        value = int(value) if value.isdecimal() and len(value) <= _DIGITS else NONE
+    number = _whole(value)
     return number if abs(number) < 1 << 63 else NO_ID
 
 

@@ -35,7 +35,10 @@ _OVERWRITES: Final = re.compile(
 )
 """Write their first argument without reading it."""
 
-_SCHEMA: Final = re.compile(r"^(?P<name>[^.(]+)[^(]*\((?P<arguments>.*)\) -> (?P<returns>.*)$")
+_SCHEMA: Final = re.compile(
+    r"(?P<name>[^.(]+)(?:\.[^(]*)?\((?P<arguments>.*)\) -> (?P<returns>.*)", re.DOTALL
+)
+"""Each part ends where the next can begin, so that a text that is no schema costs no more."""
 
 
 @dataclass
