@@ -21,6 +21,8 @@ _MEMORY_FACTOR: Final = 2
 """Memory that a conversion may take, in sizes of its input: 1.4 for a pair of 193 MB, and room."""
 _LARGE_BYTES: Final = 24 << 20
 """Below this, a process takes longer to begin than the conversion takes."""
+_NAMED: Final = 5
+"""So many of the files that are passed over are named."""
 
 
 def convert_directory(
@@ -40,8 +42,9 @@ def convert_directory(
     several processes for the profiles of each. Options are those of `convert`.
 
     Files are paired by process id, else by the rank in metadata or name; a file without a
-    counterpart is converted alone. Writes `{prefix}.{rank}.et` into `output_directory`, which is
-    made if needed, and keeps no trace in memory; without one, nothing is written and all are kept.
+    counterpart is converted alone, and one that is neither is named in a warning. Writes
+    `{prefix}.{rank}.et` into `output_directory`, which is made if needed, and keeps no trace in
+    memory; without one, nothing is written and all are kept.
 
     `jobs` pairs are converted at the same time, by default as many as cores and free memory allow;
     the result does not depend on it. Raises ChakraError as `convert` does, and when there is
@@ -50,16 +53,17 @@ def convert_directory(
     if jobs is not None and jobs < 1:
         raise ChakraError(f"{jobs} jobs", remedy="Give --jobs a number from 1 on.")
     options = Options(strict, window(steps, annotation), align_clocks)
-    pairs = pair_directory(directory)
+    pairs, others = pair_directory(directory)
     jobs = min(jobs or _sensible_jobs(pairs), len(pairs))
     if output_directory is None:
-        return [c for _, c in sorted(_numbered(pairs, _convert_all(pairs, options, None, jobs)))]
+        found = sorted(_numbered(pairs, _convert_all(pairs, options, None, jobs)))
+        return _with_others([conversion for _, conversion in found], others)
     target = Path(output_directory)
     with staging_directory(target) as staging:
         found = sorted(_numbered(pairs, _convert_all(pairs, options, staging, jobs)))
         for number, conversion in found:
             _publish(conversion, target / f"{prefix}.{number}.et")
-    return [conversion for _, conversion in found]
+    return _with_others([conversion for _, conversion in found], others)
 
 
 def _convert_all(
@@ -148,6 +152,17 @@ def _numbered(
                 )
             found[number] = conversion
     return found.items()
+
+
+def _with_others(conversions: list[Conversion], others: list[Path]) -> list[Conversion]:
+    """The conversions, the first of which tells of the files that were passed over."""
+    if others:
+        names = ", ".join(path.name for path in others[:_NAMED])
+        conversions[0].report.warnings.append(
+            f"{len(others)} files of the directory are neither host traces nor profiles and were "
+            f"passed over: {names}{' and more' * (len(others) > _NAMED)}"
+        )
+    return conversions
 
 
 def _publish(conversion: Conversion, target: Path) -> None:

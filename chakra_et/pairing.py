@@ -54,8 +54,8 @@ def rank_in_name(path: str | Path) -> int | None:
     return None
 
 
-def pair_directory(directory: str | Path) -> list[Pair]:
-    """Pairs of host trace and profile, in order of rank; other files are passed over.
+def pair_directory(directory: str | Path) -> tuple[list[Pair], list[Path]]:
+    """Pairs of host trace and profile, in order of rank, and the files that are neither.
 
     `directory` may also be an archive, or one file.
 
@@ -73,7 +73,9 @@ def pair_directory(directory: str | Path) -> list[Pair]:
         raise ChakraError(
             f"cannot be read: {error.strerror or error}", path=folder, remedy="Check the path."
         ) from error
-    candidates = [found for path in paths if (found := _look(path)) is not None]
+    looks = [(path, _look(path)) for path in paths]
+    candidates = [found for _, found in looks if found is not None]
+    others = [path for path, found in looks if found is None]
     hosts = [c for c in candidates if c.kind is FileKind.HOST]
     devices = [c for c in candidates if c.kind is FileKind.DEVICE]
     if not hosts and not devices:
@@ -110,7 +112,8 @@ def pair_directory(directory: str | Path) -> list[Pair]:
             devices.remove(device)
     pairs += [Pair(host.path, None, host.rank) for host in hosts]
     pairs += [Pair(None, device.path, device.rank) for device in devices]
-    return sorted(pairs, key=lambda p: (p.rank is None, p.rank or 0, str(p.host or p.device)))
+    pairs.sort(key=lambda p: (p.rank is None, p.rank or 0, str(p.host or p.device)))
+    return pairs, others
 
 
 def _matches(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from recordings import HostRecording, Profile
 
+from chakra_et.directory import convert_directory
 from chakra_et.errors import ChakraError
 from chakra_et.pairing import pair_directory, rank_in_name
 
@@ -25,7 +26,7 @@ def device(path: Path, pid: int, rank: int | None = None) -> None:
 def names(directory: Path) -> list[tuple[str | None, str | None, int | None]]:
     return [
         (p.host and p.host.name, p.device and p.device.name, p.rank)
-        for p in pair_directory(directory)
+        for p in pair_directory(directory)[0]
     ]
 
 
@@ -61,6 +62,17 @@ def test_files_without_a_counterpart_stand_alone(tmp_path: Path) -> None:
     assert sorted(names(tmp_path), key=str) == [
         ("h.json", "d1.json", None), (None, "d2.json", None),
     ]  # fmt: skip
+
+
+def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
+    host(tmp_path / "h.json", 1)
+    (tmp_path / "device.json").write_bytes(b"\0garbage")
+    (tmp_path / "readme.txt").write_text("not a trace")
+    (conversion,) = convert_directory(tmp_path, tmp_path / "out")
+    assert (
+        "2 files of the directory are neither host traces nor profiles and were passed over: "
+        "device.json, readme.txt" in conversion.report.warnings
+    )
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:

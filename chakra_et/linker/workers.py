@@ -29,8 +29,8 @@ class Workers:
     """`transfers` are the outermost activities of threads that only communicate.
 
     `last[k]` is the last activity inside `transfers[k]`, or itself: a backend may copy what it has
-    got. `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`. `waits` are operations of
-    other threads that do nothing but wait for a transfer.
+    got. `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`. `waits` are
+    operations of other threads that do nothing but wait for a transfer.
     """
 
     transfers: Rows
