@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from chakra_et.converters.et import fields as numbers
 from chakra_et.converters.et.columns_in import ColumnsIn, UnusualError
+from chakra_et.converters.et.distinct import pooled
 from chakra_et.converters.et.found_nodes import FoundNodes
+from chakra_et.converters.et.io_codec import decode_ios
 from chakra_et.converters.et.side_by_side import (
     PIECE,
     Fields,
@@ -22,12 +24,11 @@ from chakra_et.converters.et.wire import (
     BYTES,
     LONGEST_VARINT,
     VARINT,
-    WireError,
     read_varint,
     tag,
     unpack,
 )
-from chakra_et.model import AttributeTable
+from chakra_et.model import AttributeTable, NodeIO
 from chakra_et.pool import Pool
 
 _ID: Final = tag(numbers.ID, VARINT)[0]
@@ -71,6 +72,7 @@ class _BlockReader:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
         self._names: Pool[bytes] = Pool()
         self._texts: Pool[bytes] = Pool()
+        self._ios: list[NodeIO] = []  # of the texts
         self._columns = ColumnsIn()
         self._layouts: Pool[bytes] = Pool({b"": 0})
         self._extra: dict[int, bytes] = {}
@@ -122,18 +124,32 @@ class _BlockReader:
                 self._keep(column, values)
 
     def _names_and_texts(self, found: Fields, count: int) -> None:
-        none = self._names[b""]
-        for column, mark, pool, absent in (
-            ("name", _NAME, self._names, none),
-            ("inputs", _INPUTS, self._texts, -1),
-            ("outputs", _OUTPUTS, self._texts, -1),
-        ):
-            codes = np.full(count, absent, np.int32)
-            part = found.of(np.flatnonzero(found.tag == mark))
-            places = zip(part.at.tolist(), part.behind.tolist(), strict=True)
-            pieces = [self._data[start:end] for start, end in places]
-            codes[part.row] = np.fromiter(map(pool.__getitem__, pieces), np.int32, len(pieces))
-            self._keep(column, codes)
+        self._coded("name", found, _NAME, self._names, np.full(count, self._names[b""], np.int32))
+        for column, mark in (("inputs", _INPUTS), ("outputs", _OUTPUTS)):
+            before = len(self._texts)
+            none = np.full(count, -1, np.int32)
+            part, code = self._coded(column, found, mark, self._texts, none)
+            codes, first = np.unique(code, return_index=True)
+            new = part.of(first[codes >= before])
+            self._ios += decode_ios(self._wire, self._data, new.at, new.behind)
+
+    def _coded(
+        self,
+        column: str,
+        found: Fields,
+        mark: int,
+        pool: Pool[bytes],
+        codes: npt.NDArray[np.int32],
+    ) -> tuple[Fields, npt.NDArray[np.int32]]:
+        """Put the contents of a field into `pool`; where they stand and what their codes are.
+
+        `codes` are those of nodes without the field.
+        """
+        part = found.of(np.flatnonzero(found.tag == mark))
+        code = pooled(pool, self._wire, self._data, part.at, part.behind)
+        codes[part.row] = code
+        self._keep(column, codes)
+        return part, code
 
     def _dependencies(self, found: Fields, count: int) -> None:
         buffer = self._wire.buffer
@@ -146,7 +162,9 @@ class _BlockReader:
         order = np.argsort(node_and_kind, kind="stable")
         at, length = part.at[order], (part.behind - part.at)[order]
         ends = np.cumsum(length)
-        raw = buffer[np.repeat(at - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)]
+        raw = buffer[
+            np.repeat(at - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
+        ]
         before = np.zeros(len(raw) + 1, np.int64)
         np.cumsum(raw < 0x80, out=before[1:])
         counts = np.zeros(2 * count, np.int64)
@@ -161,10 +179,10 @@ class _BlockReader:
         row = part.row + self._count
         column = self._columns.take(self._wire, self._data, row, part.at, part.behind)
         raw = column.astype(_LAYOUT).tobytes()
-        ends = np.cumsum(np.bincount(part.row, minlength=count)) * _LAYOUT.itemsize
-        places = ends.tolist()
-        layouts = [raw[start:end] for start, end in zip([0, *places], places)]  # noqa: B905
-        self._keep("layout", np.fromiter(map(self._layouts.__getitem__, layouts), np.int32, count))
+        size = np.bincount(part.row, minlength=count) * _LAYOUT.itemsize
+        end = np.cumsum(size)
+        wire = Wire(np.frombuffer(raw, np.uint8))
+        self._keep("layout", pooled(self._layouts, wire, raw, end - size, end))
 
     def _unknown(self, part: Fields) -> None:
         places = zip(part.row.tolist(), part.start.tolist(), part.behind.tolist(), strict=True)
@@ -182,7 +200,7 @@ class _BlockReader:
         return FoundNodes(
             **columns,
             names=list(self._names),
-            texts=list(self._texts),
+            texts=self._ios,
             attributes=AttributeTable(self._count, self._columns.finish(), layouts, layout),
             extra=self._extra,
         )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute
 from chakra_et.converters.et.found_nodes import FoundNodes
+from chakra_et.converters.et.io_codec import decode_io
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
@@ -136,7 +137,7 @@ class _CarefulReader:
             names=list(self._names),
             inputs=code[fields.INPUTS],
             outputs=code[fields.OUTPUTS],
-            texts=list(self._texts),
+            texts=list(map(decode_io, self._texts)),
             attributes=AttributeTable(len(layout), columns, list(self._layouts), layout),
             extra=self._extra,
             ctrl_count=count[fields.CTRL_DEPS],

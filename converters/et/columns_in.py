@@ -14,6 +14,7 @@ from chakra_et.converters.et.attribute_codec import (
     decode_content,
     encode_text,
 )
+from chakra_et.converters.et.distinct import distinct, pooled, slices
 from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.wire import (
     BYTES,
@@ -67,12 +68,13 @@ class _Column:
     def take(self, wire: Wire, data: bytes, rows: Ints, at: Ints, behind: Ints) -> None:
         """Take in the values that stand in `at` to `behind`."""
         kind = self.key.kind
-        assert kind is not None and self._known is not None
+        assert kind is not None
+        assert self._known is not None
         wire_type = _wire_type(kind)
         if wire_type == BYTES:
-            places = zip(at.tolist(), behind.tolist(), strict=True)
-            pieces = [data[start:end] for start, end in places]
-            values: Any = list(map(self._known.__getitem__, pieces))
+            first, code = distinct(wire, at, behind)
+            pieces = slices(data, at[first], behind[first])
+            values: Any = np.fromiter(map(self._known.__getitem__, pieces), object)[code].tolist()
         elif wire_type == VARINT:
             found, width = wire.varints(at)
             if not np.array_equal(width, behind - at):
@@ -142,11 +144,9 @@ class ColumnsIn:
     def take(self, wire: Wire, data: bytes, rows: Ints, at: Ints, behind: Ints) -> Ints:
         """The column of each of the attributes in `at` to `behind`; rows ascend."""
         value_at = _value_places(wire, at, behind)
-        places = zip(at.tolist(), value_at.tolist(), strict=True)
-        heads = [data[start:end] for start, end in places]
-        code = np.fromiter(map(self._heads.__getitem__, heads), np.int64, len(heads))
+        code = pooled(self._heads, wire, data, at, value_at)
         if len(self._column_of_head) < len(self._heads):
-            self._learn(data, heads, code, at, behind)
+            self._learn(data, code, at, behind)
         number = np.array(self._column_of_head, np.int64)[code]
         for column in np.unique(number).tolist():
             chosen = np.flatnonzero(number == column)
@@ -158,15 +158,15 @@ class ColumnsIn:
                 number[place] = self._single(data, int(rows[place]), at[place], behind[place])
         return number
 
-    def _learn(
-        self, data: bytes, heads: list[bytes], code: Ints, at: Ints, behind: Ints
-    ) -> None:
-        first = np.unique(code, return_index=True)
-        place_of = dict(zip(*(part.tolist() for part in first), strict=True))
-        for new in range(len(self._column_of_head), len(self._heads)):
-            place = place_of[new]
-            key, _ = decode_attribute(data[at[place] : behind[place]], int(at[place]))
-            plain = heads[place] and heads[place] == _plain_head(key)
+    def _learn(self, data: bytes, code: npt.NDArray[np.int32], at: Ints, behind: Ints) -> None:
+        """Find the column of each new head by an attribute that has it."""
+        codes, places = np.unique(code, return_index=True)
+        place_of = dict(zip(codes.tolist(), places.tolist(), strict=True))
+        heads = self._heads.in_order
+        for new in range(len(self._column_of_head), len(heads)):
+            start, end = int(at[place_of[new]]), int(behind[place_of[new]])
+            key, _ = decode_attribute(data[start:end], start)
+            plain = heads[new] and heads[new] == _plain_head(key)
             self._column_of_head.append(self._number(key) if plain else _BY_ITSELF)
 
     def _number(self, key: AttributeKey) -> int:
@@ -199,5 +199,3 @@ def _value_places(wire: Wire, at: Ints, behind: Ints) -> Ints:
     value_at += wire.buffer[np.minimum(value_at - 1, last)] >= 0x80
     named = (wire.buffer[np.minimum(at, last)] == NAME << 3 | BYTES) & (size < 0x80)
     return np.where(named & (value_at < behind), value_at, at)
-
-

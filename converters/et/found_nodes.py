@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_text
 from chakra_et.converters.et.told_columns import (
     EXACT_DURATION,
@@ -15,7 +14,7 @@ from chakra_et.converters.et.told_columns import (
     take_kinds,
     take_time,
 )
-from chakra_et.converters.et.wire import BYTES, WireError, read_tag, read_varint, skip
+from chakra_et.converters.et.wire import WireError
 from chakra_et.model import (
     UNKNOWN_NS,
     AttributeTable,
@@ -30,7 +29,7 @@ from chakra_et.model import (
 
 @dataclass
 class FoundNodes:
-    """The fields of all nodes in columns. Texts stay bytes; codes are places in the lists."""
+    """The fields of all nodes in columns. Names stay bytes; codes are places in the lists."""
 
     at: npt.NDArray[np.int64]  # of each node's payload in the file
     id: npt.NDArray[np.uint64]
@@ -41,7 +40,7 @@ class FoundNodes:
     names: list[bytes]
     inputs: npt.NDArray[np.int32]  # -1: the node has none
     outputs: npt.NDArray[np.int32]
-    texts: list[bytes]
+    texts: list[NodeIO]
     attributes: AttributeTable
     extra: dict[int, bytes]
     ctrl_count: npt.NDArray[np.int64]
@@ -66,7 +65,7 @@ class FoundNodes:
             duration_ns=duration_ns,
             input_code=self.inputs,
             output_code=self.outputs,
-            texts=list(map(decode_io, self.texts)),
+            texts=self.texts,
             attributes=table,
             extra=self.extra,
             exact_start=exact_start,
@@ -87,22 +86,3 @@ class FoundNodes:
             place = np.repeat(offsets[rows + 1] - count - before, count) + np.arange(len(kinds))
             kind[place], inferred[place] = kinds, guessed
         return Edges(offsets, self.sources, kind, inferred)
-
-
-def decode_io(data: bytes) -> NodeIO:
-    """The message IOInfo in `data`."""
-    found = dict.fromkeys((fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES), b"")
-    extra = b""
-    at, end = 0, len(data)
-    while at < end:
-        start = at
-        field, wire_type, at = read_tag(data, at, end)
-        behind = skip(data, at, end, wire_type)
-        if wire_type == BYTES and field in found:
-            _, at = read_varint(data, at, end)
-            found[field] = data[at:behind]
-        else:
-            extra += data[start:behind]
-        at = behind
-    values, shapes, types = found.values()
-    return NodeIO(values, shapes, types, extra)

@@ -45,16 +45,15 @@ class Wire:
 
     def __init__(self, buffer: npt.NDArray[np.uint8]) -> None:
         self.buffer = buffer
-        self.words: Words = np.ndarray(
-            (max(0, len(buffer) - 7),), "<u8", buffer if len(buffer) else None, strides=(1,)
-        )
+        padded = buffer if len(buffer) >= 8 else np.append(buffer, np.zeros(8, np.uint8))
+        self.words: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
 
     def varints(self, at: Ints) -> tuple[Words, Ints]:
         """The varint at each place and how many bytes it has; 0 if it has no end."""
         byte = self.buffer[at]
         if (byte < 0x80).all():
             return byte.astype(np.uint64), np.ones(len(at), np.int64)
-        if int(at.max()) >= len(self.words):
+        if int(at.max()) > len(self.buffer) - 8:
             return self._slowly(at)
         # Eight bytes at once: find the first without a high bit, then close up the 7-bit groups.
         word = self.words[at]
@@ -97,7 +96,7 @@ class Fields(NamedTuple):
 
     def of(self, places: npt.NDArray[np.int64]) -> Fields:
         """Those at `places`."""
-        return Fields(*(column[places] for column in self))
+        return Fields._make(column[places] for column in self)
 
 
 def fields(wire: Wire, begin: Ints, end: Ints) -> Fields:
@@ -117,7 +116,7 @@ def fields(wire: Wire, begin: Ints, end: Ints) -> Fields:
     if not steps:
         none = np.zeros(0, np.int64)
         return Fields(none, none, none, none, none, none.view(np.uint64))
-    return Fields(*map(np.concatenate, zip(*steps, strict=True)))  # type: ignore[arg-type]
+    return Fields._make(map(np.concatenate, zip(*steps, strict=True)))
 
 
 def _values(wire: Wire, wire_type: Ints, at: Ints, stop: Ints) -> tuple[Words, Ints, Ints]:
