@@ -9,7 +9,7 @@ import numpy as np
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.side_by_side import fields as fields_of
-from chakra_et.converters.et.wire import BYTES, read_tag, read_varint, skip, tag
+from chakra_et.converters.et.wire import BYTES, field_bytes, read_tag, read_varint, skip, tag
 from chakra_et.model import NodeIO
 
 _TEXTS: Final = (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
@@ -32,6 +32,12 @@ def decode_io(data: bytes) -> NodeIO:
         at = behind
     values, shapes, types = found.values()
     return NodeIO(values, shapes, types, extra)
+
+
+def encode_io(io: NodeIO) -> bytes:
+    """The message IOInfo of some texts."""
+    texts = zip(_TEXTS, io, strict=False)
+    return b"".join(field_bytes(field, text) for field, text in texts if text) + io.extra
 
 
 def decode_ios(wire: Wire, data: bytes, at: Ints, behind: Ints) -> list[NodeIO]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,8 +13,9 @@ from chakra_et.converters.et import fields
 from chakra_et.converters.et.decoder import decode_et
 from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
 from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
-from chakra_et.converters.et.json_mapping import JsonError, from_json, gives_back, to_json
-from chakra_et.converters.et.json_messages import ATTRIBUTE, METADATA, NODE, PLAIN_NODE
+from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
+from chakra_et.converters.et.json_messages import ATTRIBUTE, METADATA, NODE
+from chakra_et.converters.et.json_texts import NodeTexts, encode
 from chakra_et.converters.et.wire import WireError, field_bytes, varint
 from chakra_et.io.memory import collection_paused
 from chakra_et.model import Trace
@@ -31,33 +32,14 @@ def encode_json(trace: Trace) -> Iterator[bytes]:
 
     Raises ValueError for a time that the format cannot tell.
     """
-    encode = msgspec.json.Encoder().encode
     metadata = encode(to_json(METADATA, encode_metadata(trace.metadata)))
     yield b'{"format": "%s", "metadata": %s,\n"nodes": [' % (FORMAT.encode(), metadata)
     comma = b"\n"
-    known: dict[bytes, msgspec.Raw] = {}
-
-    def attribute(data: bytes) -> msgspec.Raw:
-        text = known.get(data)
-        if text is None:
-            text = msgspec.Raw(encode(to_json(ATTRIBUTE, data)))
-            if len(known) < _MOST_KNOWN:
-                known[data] = text
-        return text
-
+    texts = NodeTexts()
     for bodies in encode_nodes(trace):
-        yield comma + b",\n".join(encode(_node(body, attribute)) for body in bodies)
+        yield comma + b",\n".join(texts.of(bodies))
         comma = b",\n"
     yield b"\n]}\n"
-
-
-def _node(body: bytes, attribute: Callable[[bytes], msgspec.Raw]) -> dict[str, Any]:
-    found = to_json(NODE, body, attribute)
-    # Fields that the model does not know keep their order only if all come back as they were.
-    others = "storage" in found or "dataOp" in found
-    if others and not gives_back(NODE, to_json(NODE, body), body):
-        return to_json(PLAIN_NODE, body, attribute)
-    return found
 
 
 def decode_json(data: bytes) -> Trace:
