@@ -9,21 +9,19 @@ from typing import Final
 
 import msgspec
 
-from chakra_et.converters.et import fields
 from chakra_et.converters.et.decoder import decode_et
 from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
 from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
 from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
-from chakra_et.converters.et.json_messages import ATTRIBUTE, METADATA, NODE
+from chakra_et.converters.et.json_messages import METADATA, NODE
+from chakra_et.converters.et.json_records import NodeRecords, items
 from chakra_et.converters.et.json_texts import NodeTexts, encode
-from chakra_et.converters.et.wire import WireError, field_bytes, varint
+from chakra_et.converters.et.wire import WireError, varint
 from chakra_et.io.memory import collection_paused
 from chakra_et.model import Trace
 
 FORMAT: Final = "chakra-et"
-_MOST_KNOWN: Final = 1 << 16
 _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -97,43 +95,14 @@ def _records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
         if name not in document:
             raise JsonError("this is missing", name)
     yield from_json(METADATA, msgspec.json.decode(document["metadata"]), "metadata")
-    known: dict[bytes, bytes] = {}
-    for number, node in enumerate(_items(document["nodes"], "nodes")):
-        yield _node_record(node, f"nodes[{number}]", known)
-
-
-def _items(raw: msgspec.Raw, place: str) -> list[msgspec.Raw]:
-    try:
-        return _LIST.decode(raw)
-    except msgspec.ValidationError:
-        raise JsonError("a list is wanted", place) from None
-
-
-def _node_record(node: msgspec.Raw, place: str, known: dict[bytes, bytes]) -> bytes:
-    try:
-        parts = _TOP.decode(node)
-    except msgspec.ValidationError:
-        raise JsonError("an object is wanted", place) from None
-    attributes = parts.pop("attr", None)
-    others = {name: msgspec.json.decode(value) for name, value in parts.items()}
-    record = [from_json(NODE, others, place)]
-    if attributes is not None and bytes(attributes) != b"null":
-        for number, raw in enumerate(_items(attributes, f"{place}.attr")):
-            text = bytes(raw)
-            field = known.get(text)
-            if field is None:
-                where = f"{place}.attr[{number}]"
-                attribute = from_json(ATTRIBUTE, msgspec.json.decode(raw), where)
-                field = field_bytes(fields.ATTR, attribute)
-                if len(known) < _MOST_KNOWN:
-                    known[text] = field
-            record.append(field)
-    return b"".join(record)
+    records = NodeRecords()
+    for number, node in enumerate(items(document["nodes"], "nodes")):
+        yield records.of(node, f"nodes[{number}]")
 
 
 def _feeder_records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
     beside = {name: msgspec.json.decode(raw) for name, raw in document.items() if name != GRAPH}
     yield from_json(METADATA, feeder_metadata(beside), "")
-    for number, raw in enumerate(_items(document[GRAPH], GRAPH)):
+    for number, raw in enumerate(items(document[GRAPH], GRAPH)):
         place = f"{GRAPH}[{number}]"
         yield from_json(NODE, feeder_node(msgspec.json.decode(raw), place), place)

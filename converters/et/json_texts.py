@@ -186,7 +186,8 @@ def _value_place(data: bytes) -> int:
 
 def _ids(data: bytes) -> Sequence[int]:
     if len(data) > _LONG_LIST:
-        return unpack(data).tolist()
+        found: list[int] = unpack(data).tolist()
+        return found
     ids = []
     at = 0
     while at < len(data):
