@@ -165,28 +165,32 @@ def _integer(text: str) -> int:
 
 def _number(field: int, text: str) -> bytes:
     value = _integer(text)
-    return tag(field, VARINT) + varint(value) if value else b""
+    return _TAGS[field] + varint(value) if value else b""
 
 
 def _ids(field: int, texts: list[str]) -> bytes:
-    return field_bytes(field, b"".join(varint(_integer(text)) for text in texts)) if texts else b""
+    ids = b"".join([varint(_integer(text)) for text in texts])
+    return _HEADS[field][len(ids)] + ids
 
 
 def _io(field: int, io: _Io | None) -> bytes:
     if io is None:
         return b""
-    texts = (io.values, io.shapes, io.types)
-    numbers = (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
-    return field_bytes(
-        field,
-        b"".join(
-            field_bytes(number, encode_text(text))
-            for number, text in zip(numbers, texts, strict=True)
-            if text
-        ),
-    )
+    a, b, c = encode_text(io.values), encode_text(io.shapes), encode_text(io.types)
+    content = b"".join((_VALUES[len(a)], a, _SHAPES[len(b)], b, _IO_TYPES[len(c)], c))
+    return tag(field, BYTES) + varint(len(content)) + content
 
 
+_TAGS: Final = {
+    field: tag(field, VARINT) for field in (fields.ID, fields.START_MICROS, fields.DURATION_MICROS)
+}
+_HEADS: Final = {
+    field: Heads(tag(field, BYTES), empty=b"") for field in (fields.CTRL_DEPS, fields.DATA_DEPS)
+}
+_VALUES, _SHAPES, _IO_TYPES = (
+    Heads(tag(field, BYTES), empty=b"")
+    for field in (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
+)
 _TYPE_FIELDS: Final = {
     name: tag(fields.TYPE, VARINT) + varint(number) if number else b""
     for name, number in _TYPES.items()

@@ -181,7 +181,7 @@ def _value_place(data: bytes) -> int:
         return 0
     at = 2 + data[1]
     at += 1 + (at < len(data) and data[at] >= 0x80)
-    return at if at < len(data) else 0
+    return at if at < len(data) and data[at - 1] < 0x80 else 0
 
 
 def _ids(data: bytes) -> Sequence[int]:

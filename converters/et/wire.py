@@ -22,6 +22,9 @@ _SHIFTS: Final = np.arange(0, 7 * LONGEST_VARINT, 7, dtype=np.uint64)
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 
 
+_SHORT: Final = [bytes((value,)) for value in range(0x80)]
+
+
 class WireError(ValueError):
     """Bytes that are no protobuf message; `at` is where, counted from the start of the data."""
 
@@ -32,9 +35,9 @@ class WireError(ValueError):
 
 def varint(value: int) -> bytes:
     """A non-negative integer as a varint; a negative one as its two's complement of 64 bits."""
+    if 0 <= value < 0x4000:  # most of them
+        return _SHORT[value] if value < 0x80 else bytes((value & 0x7F | 0x80, value >> 7))
     value &= 0xFFFFFFFFFFFFFFFF
-    if value < 0x80:
-        return bytes((value,))
     parts = bytearray()
     while value >= 0x80:
         parts.append(value & 0x7F | 0x80)
