@@ -15,7 +15,7 @@ from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_n
 from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
 from chakra_et.converters.et.json_messages import METADATA, NODE
 from chakra_et.converters.et.json_records import NodeRecords, items
-from chakra_et.converters.et.json_texts import NodeTexts, encode
+from chakra_et.converters.et.json_texts import NODES_AT_ONCE, NodeTexts, encode
 from chakra_et.converters.et.wire import WireError, varint
 from chakra_et.io.memory import collection_paused
 from chakra_et.model import Trace
@@ -35,8 +35,9 @@ def encode_json(trace: Trace) -> Iterator[bytes]:
     comma = b"\n"
     texts = NodeTexts()
     for bodies in encode_nodes(trace):
-        yield comma + b",\n".join(texts.of(bodies))
-        comma = b",\n"
+        for start in range(0, len(bodies), NODES_AT_ONCE):
+            yield comma + b",\n".join(texts.of(bodies[start : start + NODES_AT_ONCE]))
+            comma = b",\n"
     yield b"\n]}\n"
 
 

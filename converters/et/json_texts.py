@@ -24,6 +24,8 @@ from chakra_et.converters.et.wire import BYTES, VARINT, read_tag, read_varint, t
 from chakra_et.definitions import Kind
 from chakra_et.model.attributes import INTEGER_KINDS
 
+NODES_AT_ONCE: Final = 1 << 10
+"""Nodes whose fields are found together: enough to pay, few enough to bound memory."""
 _MOST_KNOWN: Final = 1 << 16
 _MOST_FIELDS: Final = 1 << 12
 _LONG_LIST: Final = 64
