@@ -16,8 +16,9 @@ PIECES = st.lists(st.text("ab", max_size=20).map(str.encode) | st.binary(max_siz
 @given(PIECES)
 def test_pieces_have_one_model_where_their_bytes_are_equal(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
-    end = np.cumsum(np.array([len(piece) for piece in pieces], np.int64))
-    at = end - [len(piece) for piece in pieces]
+    size = np.array([len(piece) for piece in pieces], np.int64)
+    end = np.cumsum(size)
+    at = end - size
     wire = Wire(np.frombuffer(data, np.uint8))
     first, code = distinct(wire, at, end)
     assert [pieces[i] for i in first[code]] == pieces
