@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.wire import BYTES, FIXED32, FIXED64, VARINT
 from chakra_et.feeder import errors
-from chakra_et.feeder.cutter import Cutter, Ints
+from chakra_et.feeder.cutter import Cutter
 from chakra_et.feeder.errors import FeederError
 from chakra_et.feeder.frames import LONGEST_LENGTH
 from chakra_et.feeder.told import (
@@ -32,8 +33,6 @@ LONG_LIST: Final = 256
 """Bytes of dependencies from which on a list is taken apart by itself."""
 
 _ID, _TYPE, _CTRL, _DATA, _START, _DURATION, _ATTR = 1, 3, 4, 5, 6, 7, 10
-_ONE, _SEVEN = np.uint64(1), np.uint64(0x7F)
-_HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 class Block:
@@ -53,9 +52,7 @@ class Block:
         self.exact = {flag: np.zeros(count, np.uint64) for flag in (DURATION, START)}
         self.edge_count = np.zeros(count, np.int64)
         self.edges: list[tuple[Ints, Ints, npt.NDArray[np.uint64], int]] = []
-        self.windows: npt.NDArray[np.uint64] = np.ndarray(
-            (max(0, len(buffer) - 7),), "<u8", buffer if len(buffer) else None, strides=(1,)
-        )
+        self.wire = Wire(buffer)
 
     def read(self) -> None:
         """Field after field, until every record is read."""
@@ -130,43 +127,12 @@ class Block:
         at, end = self.cursor[rows], self.end[rows]
         if (at >= end).any():
             raise self._bad(rows[at >= end], "a number is cut off")
-        values, widths = self._decode(at)
+        values, widths = self.wire.varints(at)
         at += widths
         if (widths == 0).any() or (at > end).any():
             raise self._bad(rows, "a number is cut off or has more than ten bytes")
         self.cursor[rows] = at
         return values
-
-    def _decode(self, at: Ints) -> tuple[npt.NDArray[np.uint64], Ints]:
-        """The varint at each place and how many bytes it has; 0 if it has no end."""
-        byte = self.buffer[at]
-        if (byte < 0x80).all():
-            return byte.astype(np.uint64), np.ones(len(at), np.int64)
-        if int(at.max()) >= len(self.windows):
-            return self._decode_slowly(at)
-        # Eight bytes at once: find the first without a high bit, then close up the 7-bit groups.
-        word = self.windows[at]
-        stop = ~word & _HIGH_BITS
-        if not stop.all():
-            return self._decode_slowly(at)
-        low = stop & (~stop + _ONE)
-        widths = ((np.frexp(low.astype(np.float64))[1] - 1) >> 3).astype(np.int64) + 1
-        word &= (low << _ONE) - _ONE
-        values = word & _SEVEN
-        for group in range(1, int(widths.max())):
-            values |= (word >> np.uint64(group)) & (_SEVEN << np.uint64(7 * group))
-        return values, widths
-
-    def _decode_slowly(self, at: Ints) -> tuple[npt.NDArray[np.uint64], Ints]:
-        values, widths = np.zeros(len(at), np.uint64), np.zeros(len(at), np.int64)
-        open_ = np.arange(len(at))
-        for group in range(LONGEST_LENGTH):
-            open_ = open_[at[open_] + group < len(self.buffer)]
-            byte = self.buffer[at[open_] + group]
-            values[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * group)
-            widths[open_[byte < 0x80]] = group + 1
-            open_ = open_[byte >= 0x80]
-        return values, widths
 
     def _packed(self, field: int, rows: Ints, at: Ints) -> None:
         """The numbers in `rows`' stretches of bytes, which end at their cursors."""
@@ -177,7 +143,7 @@ class Block:
         short = np.flatnonzero((end - at <= LONG_LIST) & (end > at))
         rows, at, end = rows[short], at[short], end[short]
         while len(rows):
-            values, widths = self._decode(at)
+            values, widths = self.wire.varints(at)
             at = at + widths
             if (widths == 0).any() or (at > end).any():
                 raise self._bad(rows, "a list of numbers is cut off")
@@ -211,7 +177,7 @@ class Block:
         if len(long) == 0:
             return
         rows, begin, lengths = rows[long], begin[long], lengths[long]
-        head = self.windows[begin]
+        head = self.wire.words[begin]
         nameless = (head & np.uint64(0xFF)) != NAME_TAG  # the name comes later, if at all
         if nameless.any():
             self.flags[rows[nameless]] |= ODD | EDGE_KINDS
@@ -226,8 +192,8 @@ class Block:
     def _take(self, told: Told, rows: Ints, begin: Ints, lengths: Ints) -> None:
         """Take one attribute of each of `rows`, if it is written as usual and comes first."""
         usual = (lengths > told.size) & ((self.flags[rows] & told.flag) == 0)
-        usual[usual] = self.windows[begin[usual] + (told.size - WORD)] == told.tail
-        value, width = self._decode(begin[usual] + told.size)
+        usual[usual] = self.wire.words[begin[usual] + (told.size - WORD)] == told.tail
+        value, width = self.wire.varints(begin[usual] + told.size)
         whole = width == lengths[usual] - told.size
         usual[usual] = whole
         self.flags[rows[~usual]] |= ODD
@@ -257,7 +223,7 @@ class Block:
         target = np.repeat(np.arange(len(self.begin)), self.edge_count) + self.first
         self.edge_target = target.astype(np.uint32)
         self.edges = []
-        del self.cursor, self.edge_count, self.windows, self.start
+        del self.cursor, self.edge_count, self.wire, self.start
 
     def _finish_times(self) -> None:
         flags = self.flags

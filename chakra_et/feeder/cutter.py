@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.et.side_by_side import PIECE, Ints, add_starts
 from chakra_et.feeder import errors
 from chakra_et.feeder.errors import FeederError
 from chakra_et.feeder.frames import LONGEST_LENGTH, Buffer, cut
-
-Ints = npt.NDArray[np.int64]
-
-PIECE: Final = 1 << 21
-"""Bytes whose records are read side by side: enough to be fast, few enough for the caches."""
 
 
 class Cutter:
@@ -27,22 +21,15 @@ class Cutter:
         size = len(data)
         piece = bytes(data[base : base + PIECE + LONGEST_LENGTH])
         starts: list[int] = []
-        add = starts.append
-        at, stop, last = 0, min(PIECE, size - base), len(piece) - 1
-        while at < stop:
-            add(at)
-            length = piece[at]
-            if length < 0x80:
-                at += length + 1
-            elif at < last and (high := piece[at + 1]) < 0x80:
-                at += (length & 0x7F | high << 7) + 2
-            else:
-                try:
-                    at = cut(data, base + at, size, 0, max_record)[1] - base
-                except FeederError as error:
-                    self.error = error
-                    starts.pop()
-                    break
+
+        def behind(at: int) -> int:
+            return cut(data, base + at, size, 0, max_record)[1] - base
+
+        try:
+            at = add_starts(starts, piece, min(PIECE, size - base), behind)
+        except FeederError as error:
+            self.error = error
+            at = starts.pop()
         self.behind = base + at
         if self.behind > size:
             self.error = errors.truncated(base + starts.pop())

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.et.side_by_side import Ints
 from chakra_et.feeder import errors
 from chakra_et.feeder.block import Block
-from chakra_et.feeder.cutter import Cutter, Ints
+from chakra_et.feeder.cutter import Cutter
 from chakra_et.feeder.frames import Buffer, First, classify, cut
 
 

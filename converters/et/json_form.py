@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
-from chakra_et.converters.et import fields
 from chakra_et.converters.et.decoder import decode_et
 from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
 from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
-from chakra_et.converters.et.json_mapping import JsonError, from_json, gives_back, to_json
-from chakra_et.converters.et.json_messages import ATTRIBUTE, METADATA, NODE, PLAIN_NODE
-from chakra_et.converters.et.wire import WireError, field_bytes, varint
+from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
+from chakra_et.converters.et.json_messages import METADATA, NODE
+from chakra_et.converters.et.json_records import NodeRecords, items
+from chakra_et.converters.et.json_texts import NODES_AT_ONCE, NodeTexts, encode
+from chakra_et.converters.et.wire import WireError, varint
 from chakra_et.io.memory import collection_paused
 from chakra_et.model import Trace
 
 FORMAT: Final = "chakra-et"
-_MOST_KNOWN: Final = 1 << 16
 _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -31,33 +30,15 @@ def encode_json(trace: Trace) -> Iterator[bytes]:
 
     Raises ValueError for a time that the format cannot tell.
     """
-    encode = msgspec.json.Encoder().encode
     metadata = encode(to_json(METADATA, encode_metadata(trace.metadata)))
     yield b'{"format": "%s", "metadata": %s,\n"nodes": [' % (FORMAT.encode(), metadata)
     comma = b"\n"
-    known: dict[bytes, msgspec.Raw] = {}
-
-    def attribute(data: bytes) -> msgspec.Raw:
-        text = known.get(data)
-        if text is None:
-            text = msgspec.Raw(encode(to_json(ATTRIBUTE, data)))
-            if len(known) < _MOST_KNOWN:
-                known[data] = text
-        return text
-
+    texts = NodeTexts()
     for bodies in encode_nodes(trace):
-        yield comma + b",\n".join(encode(_node(body, attribute)) for body in bodies)
-        comma = b",\n"
+        for start in range(0, len(bodies), NODES_AT_ONCE):
+            yield comma + b",\n".join(texts.of(bodies[start : start + NODES_AT_ONCE]))
+            comma = b",\n"
     yield b"\n]}\n"
-
-
-def _node(body: bytes, attribute: Callable[[bytes], msgspec.Raw]) -> dict[str, Any]:
-    found = to_json(NODE, body, attribute)
-    # Fields that the model does not know keep their order only if all come back as they were.
-    others = "storage" in found or "dataOp" in found
-    if others and not gives_back(NODE, to_json(NODE, body), body):
-        return to_json(PLAIN_NODE, body, attribute)
-    return found
 
 
 def decode_json(data: bytes) -> Trace:
@@ -115,43 +96,14 @@ def _records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
         if name not in document:
             raise JsonError("this is missing", name)
     yield from_json(METADATA, msgspec.json.decode(document["metadata"]), "metadata")
-    known: dict[bytes, bytes] = {}
-    for number, node in enumerate(_items(document["nodes"], "nodes")):
-        yield _node_record(node, f"nodes[{number}]", known)
-
-
-def _items(raw: msgspec.Raw, place: str) -> list[msgspec.Raw]:
-    try:
-        return _LIST.decode(raw)
-    except msgspec.ValidationError:
-        raise JsonError("a list is wanted", place) from None
-
-
-def _node_record(node: msgspec.Raw, place: str, known: dict[bytes, bytes]) -> bytes:
-    try:
-        parts = _TOP.decode(node)
-    except msgspec.ValidationError:
-        raise JsonError("an object is wanted", place) from None
-    attributes = parts.pop("attr", None)
-    others = {name: msgspec.json.decode(value) for name, value in parts.items()}
-    record = [from_json(NODE, others, place)]
-    if attributes is not None and bytes(attributes) != b"null":
-        for number, raw in enumerate(_items(attributes, f"{place}.attr")):
-            text = bytes(raw)
-            field = known.get(text)
-            if field is None:
-                where = f"{place}.attr[{number}]"
-                attribute = from_json(ATTRIBUTE, msgspec.json.decode(raw), where)
-                field = field_bytes(fields.ATTR, attribute)
-                if len(known) < _MOST_KNOWN:
-                    known[text] = field
-            record.append(field)
-    return b"".join(record)
+    records = NodeRecords()
+    for number, node in enumerate(items(document["nodes"], "nodes")):
+        yield records.of(node, f"nodes[{number}]")
 
 
 def _feeder_records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
     beside = {name: msgspec.json.decode(raw) for name, raw in document.items() if name != GRAPH}
     yield from_json(METADATA, feeder_metadata(beside), "")
-    for number, raw in enumerate(_items(document[GRAPH], GRAPH)):
+    for number, raw in enumerate(items(document[GRAPH], GRAPH)):
         place = f"{GRAPH}[{number}]"
         yield from_json(NODE, feeder_node(msgspec.json.decode(raw), place), place)

@@ -7,6 +7,7 @@ with the fields of its node. Of several the last one counts. What does not agree
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from chakra_et.model import (
     Edges,
     Trace,
 )
+from chakra_et.pool import Pool
 
 EXACT_START: Final = AttributeKey("start_time_ns", Kind.INT64)
 EXACT_DURATION: Final = AttributeKey("duration_ns", Kind.INT64)
@@ -78,28 +80,33 @@ def agree_in_time(exact: npt.NDArray[np.int64], micros: npt.NDArray[np.uint64]) 
 
 def take_kinds(
     table: AttributeTable, counts: npt.NDArray[np.int64]
-) -> dict[int, tuple[list[int], list[bool]]]:
-    """Kinds and inferred flags of the data dependencies of each node that tells them.
+) -> list[tuple[Rows, npt.NDArray[np.uint8], Mask]]:
+    """Rows that tell the kinds of their data dependencies; kinds and inferred flags of all these.
 
-    `counts` is the number of data dependencies of each node.
+    `counts` is the number of data dependencies of each node. No row comes twice.
     """
-    told: dict[int, tuple[list[int], list[bool]]] = {}
-    known: dict[tuple[str, int], tuple[list[int], list[bool]] | None] = {}
+    places: Pool[tuple[str, int]] = Pool()
+    parsed: list[tuple[list[int], list[bool]] | None] = []
+
+    def codes(rows: Rows, texts: list[str]) -> list[int]:
+        return list(map(places.__getitem__, zip(texts, counts[rows].tolist(), strict=True)))
 
     def agrees(column: AttributeColumn) -> Mask:
-        places = zip(column.values, counts[column.rows].tolist(), strict=True)
-        return np.array([parse(place) is not None for place in places], np.bool_)
+        found = codes(column.rows, column.values)
+        parsed.extend(parse_kinds(*place) for place in islice(places, len(parsed), None))
+        return np.array([told is not None for told in parsed], np.bool_)[found]
 
-    def parse(place: tuple[str, int]) -> tuple[list[int], list[bool]] | None:
-        if place not in known:
-            known[place] = parse_kinds(*place)
-        return known[place]
-
+    told = []
     for rows, texts in _take(table, EDGE_KINDS, agrees):
-        for row, text in zip(rows.tolist(), texts, strict=True):
-            found = parse((text, int(counts[row])))
-            assert found is not None
-            told[row] = found
+        found = [parsed[code] for code in codes(rows, texts)]
+        kinds, guessed = zip(*(told for told in found if told is not None), strict=True)
+        told.append(
+            (
+                rows,
+                np.array(list(chain.from_iterable(kinds)), np.uint8),
+                np.array(list(chain.from_iterable(guessed)), np.bool_),
+            )
+        )
     return told
 
 

@@ -17,9 +17,12 @@ FIXED64: Final = 1
 BYTES: Final = 2
 FIXED32: Final = 5
 
-_LONGEST_VARINT: Final = 10
-_SHIFTS: Final = np.arange(0, 7 * _LONGEST_VARINT, 7, dtype=np.uint64)
+LONGEST_VARINT: Final = 10
+_SHIFTS: Final = np.arange(0, 7 * LONGEST_VARINT, 7, dtype=np.uint64)
 _CONTINUED: Final = bytes(range(0x80, 0x100))
+
+
+_SHORT: Final = [bytes((value,)) for value in range(0x80)]
 
 
 class WireError(ValueError):
@@ -32,9 +35,9 @@ class WireError(ValueError):
 
 def varint(value: int) -> bytes:
     """A non-negative integer as a varint; a negative one as its two's complement of 64 bits."""
+    if 0 <= value < 0x4000:  # most of them
+        return _SHORT[value] if value < 0x80 else bytes((value & 0x7F | 0x80, value >> 7))
     value &= 0xFFFFFFFFFFFFFFFF
-    if value < 0x80:
-        return bytes((value,))
     parts = bytearray()
     while value >= 0x80:
         parts.append(value & 0x7F | 0x80)
@@ -58,8 +61,20 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
-        if shift >= 7 * _LONGEST_VARINT:
+        if shift >= 7 * LONGEST_VARINT:
             raise WireError("a number of more than ten bytes", start)
+
+
+def read_record(data: bytes, at: int, what: str) -> tuple[int, int]:
+    """Where the payload of the record at `at` begins and ends. Raises WireError if it is cut."""
+    try:
+        length, start = read_varint(data, at, len(data))
+    except WireError as error:
+        raise WireError(f"the length of {what}: {error}", at) from None
+    if start + length > len(data):
+        missing = start + length - len(data)
+        raise WireError(f"{what} is cut off: {missing} of its {length} bytes are missing", at)
+    return start, start + length
 
 
 def read_tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
@@ -85,8 +100,8 @@ def unpack(data: bytes | bytearray) -> npt.NDArray[np.uint64]:
     starts[1:] = ends[:-1]
     lengths = ends - starts
     longest = int(lengths.max(initial=0))
-    if longest > _LONGEST_VARINT:
-        at = int(starts[np.argmax(lengths > _LONGEST_VARINT)])
+    if longest > LONGEST_VARINT:
+        at = int(starts[np.argmax(lengths > LONGEST_VARINT)])
         raise WireError("a number of more than ten bytes", at)
     values = np.zeros(len(ends), np.uint64)
     for place in range(longest):
@@ -179,7 +194,7 @@ def varint_block(
     With `outer`, that pair is the payload of a field of a message whose tag is `outer`; None where
     its length may not fit into one byte. `omit_zero` gives zeros no bytes at all.
     """
-    if outer and len(before) + _LONGEST_VARINT >= 0x80:
+    if outer and len(before) + LONGEST_VARINT >= 0x80:
         return None
     if len(values) and not omit_zero and values.min() == values.max():
         payload = before + varint(int(values[0]))
