@@ -51,9 +51,11 @@ class Evidence(IntEnum):
     EVENT_CALL = EdgeKind.EVENT, "call that makes the stream wait", True
     EVENT_CALL_TIMES = EdgeKind.EVENT, "call that makes some stream wait and times", True
     EVENT_GRAPH = EdgeKind.EVENT, "times inside a graph", True
+    EVENT_HABIT = EdgeKind.EVENT, "habit of process groups", True
+    EVENT_HABIT_TIMES = EdgeKind.EVENT, "habit of process groups and times", True
+    SYNC_COPY = EdgeKind.SYNC, "blocking copy"
     SYNC_RECORD = EdgeKind.SYNC, "record of the wait"
     SYNC_DEVICE = EdgeKind.SYNC, "call for the whole device"
-    SYNC_COPY = EdgeKind.SYNC, "blocking copy"
     SYNC_FILE = EdgeKind.SYNC, "the file itself"
     SYNC_TIMES = EdgeKind.SYNC, "end during the call", True
     SYNC_LAST_USED = EdgeKind.SYNC, "stream that the thread used last", True

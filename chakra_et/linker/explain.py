@@ -67,18 +67,26 @@ def tell(trace: Trace, codes: Codes) -> None:
     edge_evidence.set_entries(trace.nodes, trace.edges, said)
 
 
-def explain(trace: Trace, row: int) -> list[Explained]:
-    """The edges into a node of a trace, each with what it rests on.
+def labels(trace: Trace) -> list[str | None]:
+    """What each edge rests on, in the order of the edges; None where the trace does not tell.
 
-    Nothing is told of edges of other tools' traces, nor of what a pass has inferred.
+    It does not for edges of other tools, nor for those that a pass has inferred.
     """
     said, codes = edge_evidence.entries(trace), usual(trace)
-    ours = str(trace.metadata.get("producer") or "").startswith(PROGRAM)
-    found = []
-    span = range(int(trace.edges.offsets[row]), int(trace.edges.offsets[row + 1]))
-    for edge, (source, kind, inferred) in zip(span, trace.edges.into(row), strict=True):
-        label = said.get(edge)
-        if label is None and ours and not inferred and codes[edge] != _NONE:
-            label = _LABELS[codes[edge]]
-        found.append(Explained(source, kind, inferred, label))
+    known = (codes != _NONE) & ~trace.edges.inferred
+    known &= str(trace.metadata.get("producer") or "").startswith(PROGRAM)
+    found: list[str | None] = [
+        _LABELS[code] if tells else None
+        for code, tells in zip(codes.tolist(), known.tolist(), strict=True)
+    ]
+    for edge, label in said.items():
+        found[edge] = label
     return found
+
+
+def explain(trace: Trace, row: int) -> list[Explained]:
+    """The edges into a node, each with what it rests on."""
+    into = trace.edges.into(row)
+    begin = int(trace.edges.offsets[row])
+    evidence = labels(trace)[begin : begin + len(into)]
+    return [Explained(*edge, label) for edge, label in zip(into, evidence, strict=True)]
