@@ -156,8 +156,7 @@ def _waits(
     if device is None:
         none = np.zeros(0, np.int64)
         syncs = EdgeList.by(Evidence.SYNC_RECORD, none, none)
-        events = EdgeList.by(Evidence.EVENT_RECORD, none, none)
-        return _Waits(syncs, syncs, events, {}, False)
+        return _Waits(syncs, syncs, EdgeList.by(Evidence.EVENT_RECORD, none, none), {}, False)
     launched = launched_work(table, device, streams)
     calls = wait_calls(table, device)
     given = given_to_streams(table, launched, calls)
