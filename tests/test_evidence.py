@@ -111,7 +111,7 @@ REAL = {
         ("sync", "call for the whole device"): 1,
         ("sync", "blocking copy"): 2,
     },
-    "torch213/ddp_2rank": {("thread", "times"): 16},
+    "torch213/ddp_2rank": {("thread", "record function id"): 12, ("thread", "times"): 4},
 }
 USUAL = {"id of the storage", "order of starts", "correlation id", "order in the group"}
 
