@@ -774,6 +774,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "edge_evidence": Attribute(
+        name="edge_evidence",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "What the node's edges rest on: one entry per edge, control dependencies first, then "
+            "data dependencies, in their order, separated by commas. An empty entry stands for the "
+            "usual evidence of its kind of edge. Absent: all entries are empty."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "host_id": Attribute(
         name="host_id",
         scope="node",
@@ -1468,6 +1483,16 @@ class NodeAttributes:
         Absent: every data dependency is of kind data. Control dependencies are always of kind call.
         """
         return self._text("edge_kinds")
+
+    @property
+    def edge_evidence(self) -> str | None:
+        """What the node's edges rest on: one entry per edge, control dependencies first, then data
+        dependencies, in their order, separated by commas.
+
+        An empty entry stands for the usual evidence of its kind of edge. Absent: all entries are
+        empty.
+        """
+        return self._text("edge_evidence")
 
     @property
     def host_id(self) -> int | None:

@@ -4,4 +4,5 @@ from typing import Final
 
 from chakra_et import __version__
 
-PRODUCER: Final = f"chakra-et {__version__}"
+PROGRAM: Final = "chakra-et"
+PRODUCER: Final = f"{PROGRAM} {__version__}"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chakra_et.conversion import Conversion, convert
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.report import Report
 from chakra_et.model import EdgeKind
 
@@ -25,12 +26,20 @@ def converted(host: Path | None = None, device: Path | None = None, **options: A
 
 
 def assert_adds_up(report: Report) -> None:
-    """Every record read is kept, merged, or left out for a reason; every node comes from one."""
+    """Every record read is kept, merged, or left out for a reason; every node comes from one.
+
+    Every edge rests on something.
+    """
     tallies = [report.host_nodes, *report.records.values()]
     for tally in tallies:
         assert tally.total == tally.kept + tally.merged + tally.left_out.total(), tally
         assert min(tally.total, tally.kept, tally.merged) >= 0, tally
         assert all(count > 0 for count in tally.left_out.values()), tally
+    for kind, told in report.as_dict()["edges"].items():
+        assert told["count"] == sum(entry["count"] for entry in told["evidence"]), kind
+        guesses = {e.label for e in Evidence if e.kind.label == kind and e.guess}
+        counts = [entry["count"] for entry in told["evidence"] if entry["by"] in guesses]
+        assert told["inferred"] == sum(counts), kind
     made = sum(tally.kept for tally in tallies) + sum(report.added.values())
     assert made == sum(report.nodes.values())
 

@@ -29,7 +29,11 @@ def test_convert_writes_a_trace_and_says_what_became_of_the_input(tmp_path: Path
     assert told["host_nodes"] == {"total": 38, "kept": 38, "merged": 0, "left_out": []}
     assert told["device_events"] == {"total": 4, "kept": 4, "merged": 0, "left_out": []}
     assert {"by", "matched", "of"} <= told["joins"][0].keys()
-    assert told["edges"]["launch"] == {"count": 4, "inferred": 0}
+    assert told["edges"]["launch"] == {
+        "count": 4,
+        "inferred": 0,
+        "evidence": [{"by": "correlation id", "count": 4}],
+    }
     assert told["repairs"] == []
     assert [w.split(" start")[0] for w in told["warnings"]] == ["3 device activities"]
 

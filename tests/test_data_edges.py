@@ -146,7 +146,14 @@ def test_memory_of_a_device_joins_its_work_and_a_tie_between_streams_is_inferred
     result = run.convert(tmp_path)
     assert data(result.trace) == {
         ("make kernel", "same kernel", False), ("make kernel", "far kernel", True)}  # fmt: skip
-    assert result.report.as_dict()["edges"]["data"] == {"count": 2, "inferred": 1}
+    assert result.report.as_dict()["edges"]["data"] == {
+        "count": 2,
+        "inferred": 1,
+        "evidence": [
+            {"by": "id of the storage", "count": 1},
+            {"by": "only tie between two streams", "count": 1},
+        ],
+    }
     assert data(run.convert(tmp_path, alone=True).trace) == {
         ("make", "same", False), ("make", "far", False)}  # fmt: skip
 

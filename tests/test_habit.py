@@ -6,10 +6,12 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import chakra_et
 from chakra_et import NodeType, Trace
+from chakra_et.linker.explain import labels
 from chakra_et.model import EdgeKind
 
 Pair = tuple[tuple[str, int], tuple[str, int]]
@@ -53,4 +55,7 @@ def test_what_a_collective_waits_for(
     assert by_habit[0] == by_calls[0]
     assert by_habit[1] <= by_calls[1]
     assert (len(by_habit[0]), len(by_habit[1])) == (into, out)
-    assert trace.edges.inferred[trace.edges.kind == EdgeKind.EVENT].all()
+    event = trace.edges.kind == EdgeKind.EVENT
+    assert trace.edges.inferred[event].all()
+    habits = {"habit of process groups", "habit of process groups and times"}
+    assert set(np.array(labels(trace), object)[event]) <= habits

@@ -8,20 +8,35 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from chakra_et.cli.show import show_trace
+from chakra_et.cli.show import show_node, show_trace
 from chakra_et.converters.kineto import Role, read_device
 from chakra_et.converters.linked import read_linked
 from chakra_et.converters.pytorch import read_host
+from chakra_et.errors import ChakraError
 from chakra_et.files import read
 from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.model import Node, Trace
 
 
 def info_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace of any kind.")],
+    node: Annotated[
+        int | None,
+        typer.Option("--node", metavar="ID", min=0, help="Explain one node of an ET."),
+    ] = None,
 ) -> None:
     """Say what kind of file this is, by its content, and what is in it."""
     console = Console(highlight=False)
     kind = sniff(file)
+    if node is not None:
+        if kind not in (FileKind.ET, FileKind.ET_JSON):
+            raise ChakraError(
+                f"{file}: {kind.value}, which has no nodes to show",
+                remedy="--node is for ETs. Make one with: chakra convert",
+            )
+        trace = read(file)
+        show_node(console, trace, _node(trace, node, file))
+        return
     console.print(f"{file}: {kind.value}", style="bold", markup=False, soft_wrap=True)
     if kind is FileKind.HOST:
         host = read_host(file)
@@ -43,3 +58,14 @@ def info_command(
         console.print("  make an ET of it with: chakra convert FILE -o OUT")
     else:
         show_trace(console, read(file))
+
+
+def _node(trace: Trace, node_id: int, file: Path) -> Node:
+    try:
+        return trace.node(node_id)
+    except (KeyError, OverflowError):
+        ids = trace.nodes.id
+        there = (
+            f"Ids go from {ids.min()} to {ids.max()}." if len(ids) else "The trace has no nodes."
+        )
+        raise ChakraError(f"{file}: no node has the id {node_id}", remedy=there) from None

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from chakra_et.conversion import Conversion
+from chakra_et.linker.explain import Explained, explain
 from chakra_et.linker.report import Report, Tally
-from chakra_et.model import Trace
+from chakra_et.model import EdgeKind, Node, Trace
 from chakra_et.model.nodes import type_label
 
 _WARNINGS_SHOWN: Final = 8
@@ -24,9 +26,7 @@ def show_conversion(console: Console, conversion: Conversion) -> None:
     output = report.output
     title = f"{conversion.output}{rank}" if conversion.output else f"trace{rank}"
     console.print(Text(title, style="bold"))
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = _plain_table()
     for label, text in _lines(report):
         table.add_row(label, Text(text))
     if output is not None:
@@ -90,9 +90,7 @@ def _group(name: str | None) -> str:
 
 def show_trace(console: Console, trace: Trace) -> None:
     """What is in an ET."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = _plain_table()
     metadata = trace.metadata
     for label, value in (
         ("version", metadata.version or "(none)"),
@@ -120,3 +118,37 @@ def show_trace(console: Console, trace: Trace) -> None:
     names = sorted({column.key.name for column in trace.nodes.attributes.columns})
     table.add_row("attributes", Text(", ".join(names)))
     console.print(table)
+
+
+def show_node(console: Console, trace: Trace, node: Node) -> None:
+    """The fields of a node of a trace, and what it waits for and why."""
+    console.print(Text(f"{node.id} {type_label(node.type)} {node.name}", style="bold"))
+    table = _plain_table()
+    start = "not known" if node.start_ns is None else node.start_ns
+    fields = {"start_ns": start, "duration_ns": node.duration_ns, **node.attributes}
+    for label, value in fields.items():
+        table.add_row(label, Text(str(value)))
+    for label, io in (("inputs", node.inputs), ("outputs", node.outputs)):
+        if io is not None:
+            parts = (io.values, io.shapes, io.types)
+            table.add_row(label, Text(" ".join(part.decode("utf-8", "replace") for part in parts)))
+    for edge in explain(trace, node.row):
+        label = "called by" if edge.kind is EdgeKind.CALL else "waits for"
+        table.add_row(label, Text(_explained(trace, edge)))
+    console.print(table)
+
+
+def _explained(trace: Trace, edge: Explained) -> str:
+    """`811 aten::t (sync, inferred: end during the call)`."""
+    source = int(trace.nodes.rows_of(np.array([edge.source], np.uint64))[0])
+    name = trace.nodes[source].name if source >= 0 else "(no node has this id)"
+    kind = f"{edge.kind.label}, inferred" if edge.inferred else edge.kind.label
+    return f"{edge.source} {name} ({kind}: {edge.evidence or 'the file does not say by what'})"
+
+
+def _plain_table() -> Table:
+    """Labels and texts side by side."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table

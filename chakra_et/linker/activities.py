@@ -12,6 +12,7 @@ from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.launches import find_launches
 from chakra_et.linker.nesting import NONE, enclosing, ties
 
@@ -32,8 +33,8 @@ class Activities:
     none). `lane` numbers the thread or stream that the activity occupies, `NONE` for one without
     time. `nested_in` is the innermost activity that encloses this one in time on its thread,
     `caller` the operation that called it by all that is known, `launch` the call that launched
-    device work: rows of this table, or `NONE`. `host_order` lists the timed host activities by
-    lane and start.
+    device work: rows of this table, or `NONE`. `called_by` is the `Evidence` of the caller.
+    `host_order` lists the timed host activities by lane and start.
     """
 
     host: Rows
@@ -43,6 +44,7 @@ class Activities:
     end_ns: Rows
     lane: Rows
     caller: Rows
+    called_by: Codes
     launch: Rows
     nested_in: Rows
     host_order: Rows
@@ -88,6 +90,7 @@ def collect(
         end_ns=np.full(len(record), UNTIMED, np.int64),
         lane=np.full(len(record), NONE, np.int64),
         caller=np.full(len(record), NONE, np.int64),
+        called_by=np.full(len(record), Evidence.CALL_NESTING, np.uint8),
         launch=np.full(len(record), NONE, np.int64),
         nested_in=np.full(len(record), NONE, np.int64),
         host_order=np.zeros(0, np.int64),
@@ -141,6 +144,7 @@ def _take_callers(table: Activities, host: HostTrace) -> None:
     believe = has_parent & ((lane == NONE) | (parent_lane == lane))
     believe |= has_parent & (parent_lane == NONE) & (nested == NONE)
     table.caller[:count] = np.where(believe, parent, nested)
+    table.called_by[:count][believe] = Evidence.CALL_PARENT
 
 
 def begin_order(host: HostTrace, caller: Rows) -> Rows:

@@ -18,6 +18,7 @@ from chakra_et.linker.communication import Communication
 from chakra_et.linker.communication_table import RECV, SEND
 from chakra_et.linker.companions import Graph
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.evidence import Codes, guessed
 from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import GroupTable
@@ -39,8 +40,11 @@ def assemble(
     scopes: dict[int, str],
     communication: dict[int, Communication],
     groups: GroupTable,
-) -> Trace:
-    """The trace of all activities in the order of the graph; ids count from 1 in that order."""
+) -> tuple[Trace, Codes]:
+    """The trace of all activities in the order of the graph; ids count from 1 in that order.
+
+    The second value is the `Evidence` of each edge.
+    """
     table, order, own = graph.table, graph.order, graph.own
     view = _View(table, host, device, order)
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
@@ -79,7 +83,8 @@ def assemble(
         (view.place[graph.kernels] + 1).astype(np.uint64)[companions],
         view.place[graph.companions][companions],
     )
-    return Trace(nodes, _edges(order, graph.edges), _metadata(host, device, groups))
+    edges, evidence = _edges(order, graph.edges)
+    return Trace(nodes, edges, _metadata(host, device, groups)), evidence
 
 
 class _View:
@@ -151,16 +156,17 @@ def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[
     return types
 
 
-def _edges(order: Rows, edges: list[EdgeList]) -> Edges:
+def _edges(order: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
+    """The edges of the trace, and the `Evidence` of each."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    return Edges.collect(
-        len(order),
-        place[np.concatenate([e.target for e in edges])],
-        (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64),
-        np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges]),
-        np.concatenate([e.inferred for e in edges]),
-    )
+    target = place[np.concatenate([e.target for e in edges])]
+    source = (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64)
+    kind = np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges])
+    places = Edges.in_rows(target, source, kind)
+    evidence = np.concatenate([e.evidence for e in edges])[places]
+    columns = target[places], source[places], kind[places]
+    return Edges.from_rows(len(order), *columns, guessed(evidence)), evidence
 
 
 def _attributes(

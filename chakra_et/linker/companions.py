@@ -72,13 +72,13 @@ def _beside(found: EdgeList, kernels: Rows, rows: Rows) -> EdgeList:
     edge, which = _touching(found.source, kernels)
     source = np.append(found.source, rows[which])
     target = np.append(found.target, found.target[edge])
-    inferred = np.append(found.inferred, found.inferred[edge])
+    evidence = np.append(found.evidence, found.evidence[edge])
     edge, which = _touching(target, kernels)
     return EdgeList(
         found.kind,
         np.append(source, source[edge]),
         np.append(target, rows[which]),
-        np.append(inferred, inferred[edge]),
+        np.append(evidence, evidence[edge]),
     )
 
 

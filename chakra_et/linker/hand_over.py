@@ -8,7 +8,6 @@ same, and then it names none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -17,29 +16,19 @@ from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.nesting import NONE, enclosing
 from chakra_et.linker.report import JoinTally
+from chakra_et.model import EdgeKind
 
 Rows = npt.NDArray[np.int64]
 
 
-class By(IntEnum):
-    """What tells of a hand-over."""
-
-    TIMES = 0
-    SEQUENCE = 1
-    FLOW = 2
-    RECORD_FUNCTION = 3
-
-    @property
-    def label(self) -> str:
-        """As it stands in a report."""
-        return ("times", "sequence number", "fwdbwd flow", "record function id")[self]
-
-
 @dataclass
 class HandOver:
-    """`forward[a]` is the operation that backward operation a follows, or `NONE`; `by[a]` a `By`.
+    """`forward[a]` is the operation that backward operation a follows, or `NONE`.
+
+    `by[a]` is the `Evidence` of that: `THREAD_FLOW` or `THREAD_SEQUENCE`.
 
     An operation around backward ones, on their thread, follows what the first of them follows;
     `named[a]` is true where the evidence is about a itself. `flows` counts the arrows of the
@@ -47,7 +36,7 @@ class HandOver:
     """
 
     forward: Rows
-    by: Rows
+    by: Codes
     named: npt.NDArray[np.bool_]
     flows: int
     joined: int
@@ -61,7 +50,8 @@ def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
     """The forward operation of each backward operation: by flow, else by sequence number."""
     count = len(table)
     nothing = np.full(count, NONE, np.int64)
-    found = HandOver(nothing, np.zeros(count, np.int64), np.zeros(count, np.bool_), 0, 0)
+    by = np.full(count, Evidence.THREAD_TIMES, np.uint8)
+    found = HandOver(nothing, by, np.zeros(count, np.bool_), 0, 0)
     if device is None:
         return found
     ops = np.flatnonzero((table.role == Role.OP) & (table.record != NONE))
@@ -69,8 +59,8 @@ def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
     source, target = (_around(table, device, ops, end) for end in (flows.source, flows.target))
     joined = (source != NONE) & (target != NONE) & (source != target)
     found.flows, found.joined = len(flows), int(np.count_nonzero(joined))
-    _take(table, found, source[joined], target[joined], By.FLOW)
-    _take(table, found, *_by_sequence(table, device, ops), By.SEQUENCE)
+    _take(table, found, source[joined], target[joined], Evidence.THREAD_FLOW)
+    _take(table, found, *_by_sequence(table, device, ops), Evidence.THREAD_SEQUENCE)
     return found
 
 
@@ -118,7 +108,7 @@ def _by_sequence(table: Activities, device: DeviceTrace, ops: Rows) -> tuple[Row
     return forward[place[told]], later[told]
 
 
-def _take(table: Activities, found: HandOver, source: Rows, target: Rows, by: By) -> None:
+def _take(table: Activities, found: HandOver, source: Rows, target: Rows, by: Evidence) -> None:
     """Note pairs where nothing better is known, and pass them on to the operations around."""
     new = ~found.named[target] & ((found.forward[target] == NONE) | (found.by[target] == by))
     source, target = source[new], target[new]
@@ -137,14 +127,14 @@ def _take(table: Activities, found: HandOver, source: Rows, target: Rows, by: By
     found.forward[:], found.by[taken] = forward, by
 
 
-def hand_over_joins(found: HandOver, waits: Rows) -> list[JoinTally]:
+def hand_over_joins(found: HandOver, waits: Codes) -> list[JoinTally]:
     """Flows that found their operations, and what named the thread that each thread waited for.
 
-    `waits` holds a `By` for each wait of a thread for another one.
+    `waits` holds an `Evidence` for each wait of a thread for another one.
     """
     flows = "flows from forward to backward to operations"
     joins = [JoinTally(flows, "time on the thread", found.joined, found.flows)]
     what = "waits of threads to the thread waited for"
-    for by in reversed(By):
+    for by in (e for e in Evidence if e.kind is EdgeKind.THREAD):
         joins.append(JoinTally(what, by.label, int(np.count_nonzero(waits == by)), len(waits)))
     return [join for join in joins if join.of]

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from chakra_et.codes import codes
 from chakra_et.converters.kineto import Role
 from chakra_et.linker.activities import UNTIMED, Activities
-from chakra_et.linker.hand_over import By, HandOver
+from chakra_et.linker.evidence import Codes, Evidence
+from chakra_et.linker.hand_over import HandOver
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.workers import Workers
 
@@ -38,14 +39,14 @@ class HostTime:
     `end_ns[a]` is the end of activity a's own time. `waiting` lists the activities that start
     after their thread waited for another thread (or that begin a thread), `waited_for[k]` the
     activity whose own time ends last before `waiting[k]` starts on the thread that was waited for.
-    `by[k]` says what named that thread. A transfer on a worker thread waits for the operation that
-    asked for it, which may still run then. `workers` lists these transfers.
+    `by[k]` is the `Evidence` that named that thread. A transfer on a worker thread waits for the
+    operation that asked for it, which may still run then. `workers` lists these transfers.
     """
 
     end_ns: Rows
     waiting: Rows
     waited_for: Rows
-    by: Rows
+    by: Codes
     workers: Workers
 
 
@@ -55,7 +56,7 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     end_ns = table.end_ns.copy()
     if len(order) == 0:
         none = np.zeros(0, np.int64)
-        return HostTime(end_ns, none, none, none, workers)
+        return HostTime(end_ns, none, none, none.astype(np.uint8), workers)
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)
     first = np.append(True, last[:-1])
@@ -82,13 +83,17 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     waiting = order[waits[found]]
     inside, ended = _ended_inside(table, workers, end_ns)
     new = ~np.isin(inside, waiting)
-    by = np.where(told[found], hand_over.by[waiting], By.TIMES)
+    by = np.where(told[found], hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES))
     return HostTime(
         end_ns,
         np.concatenate((waiting, asked, inside[new])),
         np.concatenate((waited_for[found], workers.asked[workers.asked != NONE], ended[new])),
         np.concatenate(
-            (by, np.full(len(asked), By.RECORD_FUNCTION), np.full(int(new.sum()), By.TIMES))
+            (
+                by,
+                np.full(len(asked), Evidence.THREAD_RECORD_FUNCTION, np.uint8),
+                np.full(int(new.sum()), Evidence.THREAD_TIMES, np.uint8),
+            )
         ),
         workers,
     )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def attribute(table: Activities, device: DeviceTrace) -> Attribution:
     possible = (named != NONE) & (table.start_ns[named] <= table.start_ns[work])
     use = possible & ~launched
     table.caller[work[use]] = named[use]
+    table.called_by[work[use]] = Evidence.CALL_ID
     compared = launched & (by_external != NONE)
     call, op = table.launch[work[compared]], by_external[compared]
     around = (table.lane[op] == table.lane[call]) & (table.start_ns[op] <= table.start_ns[call])

@@ -30,6 +30,8 @@ from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_orde
 from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
 from chakra_et.linker.edges.thread import backward_edges, thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
+from chakra_et.linker.evidence import Evidence, counted
+from chakra_et.linker.explain import tell
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host
@@ -120,9 +122,12 @@ def link(
             "that they are known to wait for; the files do not show what held them"
         )
     graph = with_companions(table, order, edges, own, found.kernels)
-    trace = assemble(graph, host, device, waits.scopes, found.by_row, groups)
-    trace.edges = trace.edges.select(~redundant_edges(trace))
+    trace, evidence = assemble(graph, host, device, waits.scopes, found.by_row, groups)
+    kept = ~redundant_edges(trace)
+    trace.edges, evidence = trace.edges.select(kept), evidence[kept]
+    tell(trace, evidence)
     report = make_report(table, host, device, join, trace, found, groups)
+    report.evidence = counted(evidence)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
     report.joins += [*joins, *hand_over_joins(hand_over, time.by)]
@@ -150,8 +155,8 @@ def _waits(
 ) -> _Waits:
     if device is None:
         none = np.zeros(0, np.int64)
-        syncs = EdgeList.certain(EdgeKind.SYNC, none, none)
-        return _Waits(syncs, syncs, EdgeList.certain(EdgeKind.EVENT, none, none), {}, False)
+        syncs = EdgeList.by(Evidence.SYNC_RECORD, none, none)
+        return _Waits(syncs, syncs, EdgeList.by(Evidence.EVENT_RECORD, none, none), {}, False)
     launched = launched_work(table, device, streams)
     calls = wait_calls(table, device)
     given = given_to_streams(table, launched, calls)

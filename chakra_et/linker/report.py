@@ -18,6 +18,7 @@ from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
 from chakra_et.linker.communication import Communication, Found
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.join import HostJoin
 from chakra_et.linker.launches import Attribution
 from chakra_et.linker.nesting import NONE
@@ -87,10 +88,12 @@ class Report:
     records: dict[str, Tally]
     joins: list[JoinTally]
     edges: dict[str, tuple[int, int]]
+    """By kind: how many, and how many of them inferred."""
     nodes: dict[str, int]
     communication: list[dict[str, Any]]
     groups: list[ProcessGroup]
     output: dict[str, Any] | None = None
+    evidence: dict[Evidence, int] = field(default_factory=dict)
     added: dict[str, int] = field(default_factory=dict)
     clocks: list[ClockOffset] = field(default_factory=list)
     repairs: list[dict[str, Any]] = field(default_factory=list)
@@ -120,7 +123,7 @@ class Report:
             "nodes": self.nodes,
             "added": self.added,
             "edges": {
-                kind: {"count": count, "inferred": inferred}
+                kind: {"count": count, "inferred": inferred, "evidence": self._evidence(kind)}
                 for kind, (count, inferred) in self.edges.items()
             },
             "communication": self.communication,
@@ -139,6 +142,11 @@ class Report:
             "repairs": self.repairs,
             "warnings": self.warnings,
         }
+
+    def _evidence(self, kind: str) -> list[dict[str, Any]]:
+        """How many edges of a kind rest on which evidence, the best first."""
+        found = self.evidence.items()
+        return [{"by": by.label, "count": count} for by, count in found if by.kind.label == kind]
 
 
 def make_report(
@@ -272,7 +280,7 @@ def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None)
 def attribution_joins(found: Attribution) -> list[JoinTally]:
     """How device work without a call found its operation, and whether External ids agree."""
     what = "work without a launching call to operations"
-    by = "External id or record-function id"
+    by = Evidence.CALL_ID.label
     agreement = "External ids of device events that agree with their launch"
     joins = [
         JoinTally(what, by, found.by_id, found.orphans),

@@ -9,12 +9,13 @@ import numpy as np
 from chakra_et.converters.linked import LinkedTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.join import HostJoin
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.report import JoinTally, Report
-from chakra_et.model import EdgeKind, Trace
+from chakra_et.model import Trace
 
-_BY: Final = "the file itself"
+_BY: Final = Evidence.CALL_FILE.label
 _TIMES: Final = "(phase X)"
 """Where the report counts the times of host nodes, which are no records of their own."""
 _UNTOLD: Final = ("thread", "device")
@@ -31,6 +32,7 @@ def give_callers(table: Activities, linked: LinkedTrace) -> JoinTally:
     """Give device work the host node that launched it."""
     work = np.flatnonzero(table.work)
     table.caller[work] = linked.launcher[table.record[work]]
+    table.called_by[work] = Evidence.CALL_FILE
     found = int(np.count_nonzero(table.caller[work] != NONE))
     return JoinTally("device nodes to operations", _BY, found, len(work))
 
@@ -41,7 +43,7 @@ def told_syncs(table: Activities, linked: LinkedTrace) -> EdgeList:
     work = np.flatnonzero(table.work)
     row[table.record[work]] = work
     source, target = linked.synced
-    return EdgeList.certain(EdgeKind.SYNC, row[source], target)
+    return EdgeList.by(Evidence.SYNC_FILE, row[source], target)
 
 
 def leave_unsaid(trace: Trace, report: Report) -> None:

@@ -58,15 +58,37 @@ class Edges:
         Of two edges with one target and one source, the first given wins, but a call edge and
         another one may stand side by side, as they are written to different fields.
         """
+        places = cls.in_rows(target, source, kind)
+        return cls.from_rows(count, target[places], source[places], kind[places], inferred[places])
+
+    @staticmethod
+    def in_rows(
+        target: npt.NDArray[np.int64],
+        source: npt.NDArray[np.uint64],
+        kind: npt.NDArray[np.uint8],
+    ) -> npt.NDArray[np.int64]:
+        """The places of edges in the order in which rows hold them, each edge once."""
         call = kind == EdgeKind.CALL
         order = np.lexsort((np.arange(len(target)), source, ~call, target))
         t, s, c = target[order], source[order], call[order]
         first = np.ones(len(order), np.bool_)
         first[1:] = (t[1:] != t[:-1]) | (s[1:] != s[:-1]) | (c[1:] != c[:-1])
-        order = order[first]
+        places: npt.NDArray[np.int64] = order[first]
+        return places
+
+    @classmethod
+    def from_rows(
+        cls,
+        count: int,
+        target: npt.NDArray[np.int64],
+        source: npt.NDArray[np.uint64],
+        kind: npt.NDArray[np.uint8],
+        inferred: npt.NDArray[np.bool_],
+    ) -> Edges:
+        """Edges from parallel arrays in the order of `in_rows`."""
         offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(np.bincount(target[order], minlength=count), out=offsets[1:])
-        return cls(offsets, source[order], kind[order], inferred[order])
+        np.cumsum(np.bincount(target, minlength=count), out=offsets[1:])
+        return cls(offsets, source, kind, inferred)
 
     def __len__(self) -> int:
         return len(self.source)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, Kind, NodeType
-from chakra_et.model import AttributeColumn, AttributeTable, Edges, Trace
+from chakra_et.model import AttributeColumn, AttributeTable, Trace, edge_evidence
 from chakra_et.model.attributes import INTEGER_KINDS, INTEGER_RANGES
 from chakra_et.passes.base import Change, trace_pass
 from chakra_et.passes.edit import (
@@ -70,6 +70,10 @@ def normalise_attributes(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
         if len(rows):
             drop_attribute(table, name, rows)
             changes.append(Change(f"stale {name} dropped", len(rows)))
+    rows = edge_evidence.misfits(trace)
+    if len(rows):
+        drop_attribute(table, edge_evidence.NAME, rows)
+        changes.append(Change(f"stale {edge_evidence.NAME} dropped", len(rows)))
     for name, attribute in ATTRIBUTES.items():
         count = _to_kind(table, name, attribute.kind, attribute.accepts)
         if count:
@@ -134,14 +138,16 @@ def drop_bad_edges(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     missing = source < 0
     itself = edges.source == trace.nodes.id[target]
     good = np.flatnonzero(~missing & ~itself)
-    kept = edges_of(len(trace.nodes), target[good], edges.source[good], edges, good)
+    kept, like = edges_of(len(trace.nodes), target[good], edges.source[good], edges, good)
     changes = [
         Change("edges to missing nodes dropped", int(missing.sum())),
         Change("edges of nodes to themselves dropped", int((itself & ~missing).sum())),
         Change("repeated edges dropped", len(good) - len(kept)),
     ]
     changes = [change for change in changes if change.count]
-    return (rebuilt(trace, np.arange(len(trace.nodes)), kept), changes) if changes else (trace, [])
+    if not changes:
+        return trace, []
+    return rebuilt(trace, np.arange(len(trace.nodes)), kept, like), changes
 
 
 @trace_pass("cut-cycles", "Cycles cut by dropping one edge of each.", ensures="ET105")
@@ -167,7 +173,7 @@ def cut_cycles(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     places = np.flatnonzero(kept)
     new = edges_of(len(trace.nodes), target[places], edges.source[places], edges, places)
     changes = [Change("edges dropped to cut cycles", len(cut), nodes=cut)]
-    return rebuilt(trace, np.arange(len(trace.nodes)), new), changes
+    return rebuilt(trace, np.arange(len(trace.nodes)), *new), changes
 
 
 def _when(trace: Trace, row: int) -> int:
@@ -191,14 +197,10 @@ def renumber(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     new_row[order] = np.arange(len(order))
     edges = trace.edges
     places = np.flatnonzero(source >= 0)
-    new = Edges.collect(
-        len(order),
-        new_row[edges.target[places]],
-        ids[new_row[source[places]]],
-        edges.kind[places],
-        edges.inferred[places],
+    new = edges_of(
+        len(order), new_row[edges.target[places]], ids[new_row[source[places]]], edges, places
     )
-    changed = rebuilt(trace, order, new)
+    changed = rebuilt(trace, order, *new)
     changed.nodes.id = ids
     return Trace(changed.nodes, changed.edges, changed.metadata), [
         Change("nodes numbered in the order of issue", len(order))

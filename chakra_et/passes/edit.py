@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import Kind
-from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace
+from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, edge_evidence
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -24,12 +24,21 @@ def copied(trace: Trace) -> Trace:
     return rebuilt(trace, np.arange(len(trace.nodes)), trace.edges)
 
 
-def rebuilt(trace: Trace, rows: Rows, edges: Edges) -> Trace:
-    """The nodes of some rows, in that order, with other edges."""
+def rebuilt(trace: Trace, rows: Rows, edges: Edges, like: Rows | None = None) -> Trace:
+    """The nodes of some rows, in that order, with other edges.
+
+    `like[e]` is the edge of the trace in whose place edge e stands, negative for none: what that
+    one rests on, it rests on too. Without `like`, the edges are those that the rows had.
+    """
     metadata = Metadata(
         trace.metadata.version, [copy(a) for a in trace.metadata.attributes], trace.metadata.extra
     )
-    return Trace(trace.nodes.take(rows), edges, metadata)
+    nodes = trace.nodes.take(rows)
+    if like is not None:
+        said = edge_evidence.entries(trace)
+        kept = {new: said[old] for new, old in enumerate(like.tolist()) if old in said}
+        edge_evidence.set_entries(nodes, edges, kept)
+    return Trace(nodes, edges, metadata)
 
 
 def set_attribute(
@@ -61,9 +70,14 @@ def annotate(table: AttributeTable, rows: Rows, notes: Sequence[str]) -> None:
 
 def edges_of(
     count: int, target: Rows, source: npt.NDArray[np.uint64], like: Edges, places: Rows
-) -> Edges:
-    """Edges with the kinds and flags of the edges `places` of `like`."""
-    return Edges.collect(count, target, source, like.kind[places], like.inferred[places])
+) -> tuple[Edges, Rows]:
+    """Edges with the kinds and flags of the edges `places` of `like`, and the place for each."""
+    order = Edges.in_rows(target, source, like.kind[places])
+    places = places[order]
+    edges = Edges.from_rows(
+        count, target[order], source[order], like.kind[places], like.inferred[places]
+    )
+    return edges, places
 
 
 def without_nodes(trace: Trace, dropped: Mask) -> Trace:
@@ -84,7 +98,7 @@ def without_nodes(trace: Trace, dropped: Mask) -> Trace:
     return rebuilt(
         trace,
         rows,
-        edges_of(len(rows), place[targets[kept]], ids[kept], edges, places[kept]),
+        *edges_of(len(rows), place[targets[kept]], ids[kept], edges, places[kept]),
     )
 
 

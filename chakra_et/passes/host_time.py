@@ -196,7 +196,7 @@ def _built(trace: Trace, kept: Rows, line: _Timeline) -> Trace:
         np.full(len(target), EdgeKind.STREAM, np.uint8),
         np.ones(len(target), np.bool_),
     )
-    inner = rebuilt(trace, kept, Edges.empty(len(kept)))
+    inner = rebuilt(trace, kept, Edges.empty(len(kept)), np.zeros(0, np.int64))
     nodes = appended(
         inner.nodes,
         np.array(line.idle_start, np.int64),

@@ -67,11 +67,12 @@ def _chained(trace: Trace, rows: Rows) -> Trace:
     """A trace in which each of `rows` waits for the one before it."""
     edges = trace.edges
     count = len(rows) - 1
-    chained = Edges.collect(
-        len(trace.nodes),
-        np.concatenate([edges.target, rows[1:]]),
-        np.concatenate([edges.source, trace.nodes.id[rows[:-1]]]),
-        np.concatenate([edges.kind, np.full(count, EdgeKind.GROUP, np.uint8)]),
-        np.concatenate([edges.inferred, np.ones(count, np.bool_)]),
-    )
-    return rebuilt(trace, np.arange(len(trace.nodes)), chained)
+    target = np.concatenate([edges.target, rows[1:]])
+    source = np.concatenate([edges.source, trace.nodes.id[rows[:-1]]])
+    kind = np.concatenate([edges.kind, np.full(count, EdgeKind.GROUP, np.uint8)])
+    inferred = np.concatenate([edges.inferred, np.ones(count, np.bool_)])
+    like = np.concatenate([np.arange(len(edges)), np.full(count, -1)])
+    order = Edges.in_rows(target, source, kind)
+    columns = target[order], source[order], kind[order], inferred[order]
+    chained = Edges.from_rows(len(trace.nodes), *columns)
+    return rebuilt(trace, np.arange(len(trace.nodes)), chained, like[order])

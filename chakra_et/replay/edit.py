@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
-from chakra_et.model import EdgeKind, Edges, Trace
+from chakra_et.model import EdgeKind, Edges, Nodes, Trace, edge_evidence
 
 
 def move_after(trace: Trace, node: int, other: int) -> Trace:
@@ -50,4 +50,13 @@ def _linked(trace: Trace, kept: npt.NDArray[np.bool_], links: list[tuple[int, in
         np.append(edges.kind[kept], np.full(len(links), EdgeKind.PROGRAM, np.uint8)),
         np.append(edges.inferred[kept], np.zeros(len(links), np.bool_)),
     )
-    return Trace(nodes.take(np.arange(len(nodes))), changed, trace.metadata)
+    return Trace(_kept_nodes(trace, kept, links), changed, trace.metadata)
+
+
+def _kept_nodes(trace: Trace, kept: npt.NDArray[np.bool_], links: list[tuple[int, int]]) -> Nodes:
+    """The nodes, those with other edges than before without what these rested on."""
+    nodes = trace.nodes.take(np.arange(len(trace.nodes)))
+    changed = np.append(trace.edges.target[~kept], np.array([t for _, t in links], np.int64))
+    for column in nodes.attributes.named(edge_evidence.NAME):
+        nodes.attributes.remove(column, np.intersect1d(column.rows, changed))
+    return nodes

@@ -47,6 +47,10 @@ BROKEN: dict[str, tuple[Pass, Callable[[], TraceSet]]] = {
         passes.normalise_attributes,
         lambda: run(trace(node(1), node(2, deps=(1,), edge_kinds="data,data"))),
     ),
+    "stale evidence": (
+        passes.normalise_attributes,
+        lambda: run(trace(node(1), node(2, deps=(1,), edge_evidence="a,b"))),
+    ),
     "edges": (
         passes.drop_bad_edges,
         lambda: run(trace(node(1, deps=(1, 9)), node(2, deps=(1, 1)), node(3, deps=(2,)))),

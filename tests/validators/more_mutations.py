@@ -22,6 +22,7 @@ def node_id(trace: Trace, row: int) -> int:
 
 breaks("ET214")(with_value("comm_src", Kind.INT32, lambda c: c.randrange(8, 99), SEND))
 breaks("ET216")(with_value("edge_kinds", Kind.STRING, lambda c: "x", NodeType.COMP))
+breaks("ET216")(with_value("edge_evidence", Kind.STRING, lambda c: "," * 999, NodeType.COMP))
 
 
 @breaks("ET213")

@@ -50,7 +50,8 @@ def pick(rows: np.ndarray, chance: Random) -> int:  # type: ignore[type-arg]
 
 
 def with_edge(trace: Trace, row: int, source: int, kind: EdgeKind = EdgeKind.DATA) -> None:
-    """Let node `row` wait for an id too."""
+    """Let node `row` wait for an id too; nothing is said of what its edges rest on any more."""
+    drop_attribute(trace.nodes.attributes, "edge_evidence", np.array([row]))
     edges = trace.edges
     at = int(edges.offsets[row + 1])
     offsets = edges.offsets.copy()

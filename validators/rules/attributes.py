@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import ATTRIBUTES, Attribute, Kind, NodeType
-from chakra_et.model import AttributeColumn
+from chakra_et.model import AttributeColumn, edge_evidence
 from chakra_et.model.attributes import INTEGER_KINDS
 from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import trace_rule
@@ -142,18 +142,17 @@ def no_side(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET216",
-    "edge_kinds or an exact time contradicts the fields of its node.",
+    "edge_kinds, edge_evidence or an exact time contradicts the fields of its node.",
     why="A tool changed edges or times and left the attributes that tell of them.",
     cure="Drop the attribute, or write what it should say; `chakra fix` drops it.",
 )
 def stale_attribute(view: TraceView) -> Hits:
-    """What the reader could not use, and so kept as it is."""
+    """What the reader could not use and so kept, and evidence of another number of edges."""
     names = ("edge_kinds", "start_time_ns", "duration_ns")
-    columns = [c for name in names for c in view.nodes.attributes.named(name) if len(c.rows)]
-    if not columns:
-        return NOTHING
-    rows = np.concatenate([column.rows for column in columns])
-    said = np.repeat([c.key.name for c in columns], [len(c.rows) for c in columns])
+    found = [(c.key.name, c.rows) for name in names for c in view.nodes.attributes.named(name)]
+    found.append((edge_evidence.NAME, edge_evidence.misfits(view.trace)))
+    rows = np.concatenate([rows for _, rows in found])
+    said = np.repeat([name for name, _ in found], [len(rows) for _, rows in found])
     return view.hits(rows, lambda i: f"{said[i]} does not fit the node")
 
 

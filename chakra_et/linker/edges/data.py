@@ -19,6 +19,7 @@ from chakra_et.linker.call_tree import call_tree
 from chakra_et.linker.communication import Communication
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.stream import StreamOrder
+from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.operation_work import host_callers, operation_work
 from chakra_et.linker.order import in_time
@@ -50,13 +51,14 @@ def data_edges(
     found = find_accesses(
         host, actors, call_tree(caller[:count], begin_order(host, table.caller)), work
     )
-    writer, reader, guessed = last_writers(found)
+    writer, reader, whole = last_writers(found)
     source, target = found.node[writer], found.node[reader]
     on_device = found.on_device[reader] & work.known
     source[on_device] = work.last[source[on_device]]
     target[on_device] = work.first[target[on_device]]
     sound = (source != NONE) & (target != NONE) & (source != target)
-    edges = _distinct(source[sound], target[sound], guessed[sound])
+    by = np.where(whole, np.uint8(Evidence.DATA_WHOLE), np.uint8(Evidence.DATA_STORAGE))
+    edges = _distinct(source[sound], target[sound], by[sound])
     return in_time(edges, ~table.work[edges.source], table.end_ns, table.start_ns, warnings)
 
 
@@ -74,7 +76,9 @@ def mark_only_ties(
     """
     alone = only_ties(table, streams, data, others)
     if not recorded:
-        return EdgeList(data.kind, data.source, data.target, data.inferred | alone)
+        certain = alone & ~data.inferred
+        by = np.where(certain, np.uint8(Evidence.DATA_ONLY_TIE), data.evidence)
+        return EdgeList(data.kind, data.source, data.target, by)
     if alone.any():
         warnings.append(
             f"{np.count_nonzero(alone)} data edges between streams were left out: by the "
@@ -169,10 +173,10 @@ def _between_borders(life: Rows, begin: Rows, end: Rows) -> tuple[Rows, Rows]:
     return first, number[len(life) :] - first
 
 
-def _distinct(source: Rows, target: Rows, inferred: Mask) -> EdgeList:
-    """Each edge once; it is certain if one reason for it is."""
-    order = np.lexsort((inferred, target, source))
-    source, target, inferred = source[order], target[order], inferred[order]
+def _distinct(source: Rows, target: Rows, evidence: Codes) -> EdgeList:
+    """Each edge once, with the best of its evidences."""
+    order = np.lexsort((evidence, target, source))
+    source, target, evidence = source[order], target[order], evidence[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    return EdgeList(EdgeKind.DATA, source[new], target[new], inferred[new])
+    return EdgeList(EdgeKind.DATA, source[new], target[new], evidence[new])

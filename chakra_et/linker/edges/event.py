@@ -17,6 +17,7 @@ from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.sync import SLACK_NS
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
 
@@ -33,7 +34,7 @@ def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: 
     """All event edges: recorded ones where the profile has records, inferred ones where not."""
     waits = calls.of(Wait.STREAM_EVENT)
     if len(launched.lanes) < 2:
-        return _edges([], [], [])
+        return _edges([])
     edges = [recorded_edges(table, given)]
     if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
@@ -49,13 +50,13 @@ def recorded_edges(table: Activities, given: Given) -> EdgeList:
     what is launched next on the waiting stream. An edge against the recorded times is not made.
     """
     edges = [
-        (source, wait.target, wait.inferred)
+        (source, wait.target, wait.evidence)
         for waits in given.waits.values()
         for wait in waits
         for source in wait.sources
         if wait.target != NONE and table.end_ns[source] <= table.start_ns[wait.target] + SLACK_NS
     ]
-    return _edges([e[0] for e in edges], [e[1] for e in edges], [e[2] for e in edges])
+    return _edges(edges)
 
 
 def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeList:
@@ -79,28 +80,28 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
     since = _previous_launch_there(table, launched, work, thread, asked)
     possible = _calls_between(times, thread, asked, since)
     late = unexplained(table, launched)
-    sources, targets = [], []
+    edges: list[tuple[int, int, Evidence]] = []
     for place in np.flatnonzero(possible > 0).tolist():
         target = int(work[place])
         found = _ended_before(
             table, launched, target, _last_call(times, thread, asked, place), late[target] > SOON_NS
         )
+        by = Evidence.EVENT_CALL
         if between[place] == 0:
+            by = Evidence.EVENT_CALL_TIMES
             soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
             found = found[soon & (late[target] > SOON_NS)][:1]
-        for source in found[: max(1, int(between[place]))].tolist():
-            sources.append(source)
-            targets.append(target)
+        chosen = found[: max(1, int(between[place]))].tolist()
+        edges += [(source, target, by) for source in chosen]
     for call in _last_of_their_thread(table, calls, thread, asked):
         for target in _next_everywhere(table, launched, call):
             if late[target] <= SOON_NS:
                 continue
             found = _ended_before(table, launched, target, int(table.start_ns[call]), True)
             soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
-            for source in found[soon][:1].tolist():
-                sources.append(source)
-                targets.append(target)
-    return _edges(sources, targets, [True] * len(sources))
+            chosen = found[soon][:1].tolist()
+            edges += [(source, target, Evidence.EVENT_CALL_TIMES) for source in chosen]
+    return _edges(edges)
 
 
 def _last_of_their_thread(table: Activities, calls: Rows, thread: Rows, asked: Rows) -> list[int]:
@@ -128,7 +129,7 @@ def graph_edges(table: Activities, launched: Launched) -> EdgeList:
     launch = table.launch[launched.work]
     several = _launches_on_several_streams(launch, launched.lane)
     late = unexplained(table, launched)
-    sources, targets = [], []
+    edges: list[tuple[int, int, Evidence]] = []
     grouped = np.argsort(launch, kind="stable")
     begins = np.searchsorted(launch[grouped], several, "left")
     ends_at = np.searchsorted(launch[grouped], several, "right")
@@ -144,9 +145,8 @@ def graph_edges(table: Activities, launched: Launched) -> EdgeList:
                 continue
             wait = table.start_ns[target] - ends[place]
             if wait <= SOON_NS and wait < late[target]:
-                sources.append(int(by_end[place]))
-                targets.append(target)
-    return _edges(sources, targets, [True] * len(sources))
+                edges.append((int(by_end[place]), target, Evidence.EVENT_GRAPH))
+    return _edges(edges)
 
 
 def _previous_launch(thread: Rows, asked: Rows) -> Rows:
@@ -243,10 +243,10 @@ def _launches_on_several_streams(launch: Rows, lane: Rows) -> Rows:
     return several
 
 
-def _edges(source: list[int], target: list[int], inferred: list[bool]) -> EdgeList:
+def _edges(edges: list[tuple[int, int, Evidence]]) -> EdgeList:
     return EdgeList(
         EdgeKind.EVENT,
-        np.array(source, np.int64),
-        np.array(target, np.int64),
-        np.array(inferred, np.bool_),
+        np.array([source for source, _, _ in edges], np.int64),
+        np.array([target for _, target, _ in edges], np.int64),
+        np.array([evidence for _, _, evidence in edges], np.uint8),
     )

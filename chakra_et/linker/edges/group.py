@@ -7,8 +7,8 @@ import numpy as np
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication import Communication
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
-from chakra_et.model import EdgeKind
 
 
 def group_edges(table: Activities, communication: dict[int, Communication]) -> EdgeList:
@@ -25,4 +25,4 @@ def group_edges(table: Activities, communication: dict[int, Communication]) -> E
     rows, group = rows[order], group.ravel()[order]
     follows = (group[1:] == group[:-1]) & (table.end_ns[rows][:-1] <= table.start_ns[rows][1:])
     places = np.flatnonzero(follows)
-    return EdgeList.certain(EdgeKind.GROUP, rows[places], rows[places + 1])
+    return EdgeList.by(Evidence.GROUP_ORDER, rows[places], rows[places + 1])

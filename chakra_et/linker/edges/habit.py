@@ -16,8 +16,8 @@ from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import SOON_NS, unexplained
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
-from chakra_et.model import EdgeKind
 
 Rows = npt.NDArray[np.int64]
 
@@ -36,8 +36,18 @@ def habit_edges(
         communication = communication[:0]
     before = _given_before(table, launched, communication, others)
     after = _late_after(table, launched, communication, others)
-    pairs = np.array([*before, *after], np.int64).reshape(-1, 2)
-    return EdgeList(EdgeKind.EVENT, pairs[:, 0], pairs[:, 1], np.ones(len(pairs), np.bool_))
+    return EdgeList.joined(
+        [
+            EdgeList.by(Evidence.EVENT_HABIT, *_columns(before)),
+            EdgeList.by(Evidence.EVENT_HABIT_TIMES, *_columns(after)),
+        ]
+    )
+
+
+def _columns(pairs: list[tuple[int, int]]) -> tuple[Rows, Rows]:
+    """Sources and targets."""
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
 
 
 def _given_before(

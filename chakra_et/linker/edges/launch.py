@@ -6,8 +6,8 @@ import numpy as np
 
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
-from chakra_et.model import EdgeKind
 
 
 def launch_edges(table: Activities) -> EdgeList:
@@ -16,4 +16,4 @@ def launch_edges(table: Activities) -> EdgeList:
     Evidence: equal correlation ids.
     """
     target = np.flatnonzero(table.launch != NONE)
-    return EdgeList.certain(EdgeKind.LAUNCH, table.launch[target], target)
+    return EdgeList.by(Evidence.LAUNCH_CORRELATION, table.launch[target], target)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 
 Rows = npt.NDArray[np.int64]
@@ -31,7 +32,7 @@ class StreamWait:
     until: int
     target: int
     sources: list[int]
-    inferred: bool
+    evidence: Evidence
 
 
 @dataclass
@@ -88,5 +89,6 @@ def given_to_streams(table: Activities, launched: Launched, calls: WaitCalls) ->
         own = launched.lane_of.get(waiting, NONE)
         sources = [s for s in given.by(awaited, recorded_at) if table.lane[s] != own]
         until, target = given.next_launch(waiting, asked)
-        given.add(waiting, StreamWait(asked, until, target, sources, record == NONE))
+        by = Evidence.EVENT_STREAM if record == NONE else Evidence.EVENT_RECORD
+        given.add(waiting, StreamWait(asked, until, target, sources, by))
     return given

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
-from chakra_et.model import EdgeKind
+from chakra_et.linker.evidence import Evidence
 
 Rows = npt.NDArray[np.int64]
 
@@ -61,13 +61,12 @@ def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
     beside = np.zeros(len(order), np.bool_)
     beside[1:] = (overlap[1:] > 0) & (2 * overlap[1:] >= np.minimum(length[1:], length[:-1]))
     neighbours = np.flatnonzero((lane[1:] == lane[:-1]) & ~beside[1:]) + 1
-    source, target = [order[neighbours - 1]], [order[neighbours]]
+    found = [EdgeList.by(Evidence.STREAM_ORDER, order[neighbours - 1], order[neighbours])]
     loose = np.flatnonzero(beside)
     if len(loose):
         extra = _loose_edges(lane, start, end, beside, loose)
-        source.append(order[extra[:, 0]])
-        target.append(order[extra[:, 1]])
-    return EdgeList.certain(EdgeKind.STREAM, np.concatenate(source), np.concatenate(target))
+        found.append(EdgeList.by(Evidence.STREAM_OVERLAP, order[extra[:, 0]], order[extra[:, 1]]))
+    return EdgeList.joined(found)
 
 
 def _loose_edges(

@@ -19,6 +19,7 @@ from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
 
@@ -31,16 +32,16 @@ SLACK_NS: Final = 10_000
 
 @dataclass
 class _Found:
-    """Edges as they are found: device work, the call that waited, and whether it is a guess."""
+    """Edges as they are found: device work, the call that waited, and the evidence."""
 
     source: list[int]
     target: list[int]
-    inferred: list[bool]
+    evidence: list[Evidence]
 
-    def add(self, source: int, target: int, inferred: bool) -> None:
+    def add(self, source: int, target: int, evidence: Evidence) -> None:
         self.source.append(source)
         self.target.append(target)
-        self.inferred.append(inferred)
+        self.evidence.append(evidence)
 
 
 def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
@@ -73,14 +74,16 @@ def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: G
         if len(last) == 0:
             continue
         if told:
+            by = Evidence.SYNC_RECORD if calls.recorded[place] else Evidence.SYNC_DEVICE
             for work in last.tolist():
-                found.add(work, call, False)
+                found.add(work, call, by)
             continue
         latest = int(last[np.argmax(table.end_ns[last])])
         if table.end_ns[latest] > table.start_ns[call]:
-            found.add(latest, call, True)
+            found.add(latest, call, Evidence.SYNC_TIMES)
         elif calls.kind[place] == Wait.STREAM:
-            found.add(_own_stream(table, call, last, launched), call, True)
+            own = _own_stream(table, call, last, launched)
+            found.add(own, call, Evidence.SYNC_LAST_USED)
     return _edge_list(found)
 
 
@@ -184,7 +187,7 @@ def copy_edges(table: Activities, copies: Rows) -> EdgeList:
             break
         after[early] = follows[after[early]]
     use = after != NONE
-    return EdgeList.certain(EdgeKind.SYNC, copies[use], after[use])
+    return EdgeList.by(Evidence.SYNC_COPY, copies[use], after[use])
 
 
 def _edge_list(found: _Found) -> EdgeList:
@@ -192,5 +195,5 @@ def _edge_list(found: _Found) -> EdgeList:
         EdgeKind.SYNC,
         np.array(found.source, np.int64),
         np.array(found.target, np.int64),
-        np.array(found.inferred, np.bool_),
+        np.array(found.evidence, np.uint8),
     )

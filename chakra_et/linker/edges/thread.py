@@ -8,7 +8,7 @@ import numpy.typing as npt
 from chakra_et.codes import codes
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
-from chakra_et.linker.hand_over import By, HandOver
+from chakra_et.linker.hand_over import HandOver
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
@@ -22,7 +22,7 @@ def thread_edges(time: HostTime) -> EdgeList:
     Evidence: flows and sequence numbers name the thread of the forward operation; otherwise the
     thread whose work ended last before the wait was over is taken, and the edge is inferred.
     """
-    return EdgeList(EdgeKind.THREAD, time.waited_for, time.waiting, time.by == By.TIMES)
+    return EdgeList(EdgeKind.THREAD, time.waited_for, time.waiting, time.by)
 
 
 def backward_edges(table: Activities, time: HostTime, hand_over: HandOver) -> EdgeList:
@@ -46,7 +46,7 @@ def backward_edges(table: Activities, time: HostTime, hand_over: HandOver) -> Ed
     cut = (place[target] > 0) & (table.lane[before] == table.lane[target]) & launching[before]
     free = np.where(cut, table.start_ns[before], table.start_ns[target])
     use = time.end_ns[source] <= free
-    return EdgeList.certain(EdgeKind.THREAD, source[use], target[use])
+    return EdgeList(EdgeKind.THREAD, source[use], target[use], hand_over.by[target[use]])
 
 
 def _last_inside(table: Activities, places: Rows) -> Rows:
