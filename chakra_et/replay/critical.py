@@ -87,14 +87,16 @@ class PathFinder:
         begin = np.append(ready, self.start[path[-1]])
         idle = np.maximum(self.begin[path[:-1]] - ready, 0)
         begin[:-1] += idle
-        took, nodes = until - begin, self.node[path]
-        took, nodes = took[nodes >= 0], nodes[nodes >= 0]
+        took, known = until - begin, self.node[path] >= 0
+        # What a row of the engine's own takes, such as the return of a copy, counts for the node
+        # that waits for it.
+        nodes = self.node[path[np.maximum.accumulate(np.where(known, np.arange(len(path)), 0))]]
         sums = np.zeros(len(BOUNDS), np.int64)
         np.add.at(sums, self.bound[nodes], took)
         sums[BOUNDS.index("idle")] += idle.sum()
         bound = dict(zip(BOUNDS, sums.tolist(), strict=True))
         rank = np.searchsorted(self.first, nodes, "right") - 1
-        places = zip(rank.tolist(), (nodes - self.first[rank]).tolist(), strict=True)
+        places = zip(rank[known].tolist(), (nodes - self.first[rank])[known].tolist(), strict=True)
         return CriticalPath(list(places)[::-1], bound, self._top(rank, nodes, took))
 
     def _top(self, rank: Rows, nodes: Rows, took: Rows) -> list[tuple[str, int]]:
