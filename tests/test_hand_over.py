@@ -12,6 +12,7 @@ from recordings import BACKWARD, MAIN, Profile
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.converters.kineto import read_device
+from chakra_et.linker import hand_over
 from chakra_et.linker.activities import collect
 from chakra_et.linker.hand_over import find_hand_over
 from chakra_et.linker.nesting import NONE
@@ -114,9 +115,10 @@ def test_ends_of_arrows_pair_by_id(
 @given(
     steps=st.lists(st.booleans(), max_size=30),
     arrows=st.lists(st.integers(0, 70), max_size=8, unique=True),
+    climbs=st.sampled_from([0, 2, 64]),
 )
 def test_an_arrow_leads_to_the_innermost_operation_and_to_those_around_it(
-    steps: list[bool], arrows: list[int]
+    steps: list[bool], arrows: list[int], climbs: int
 ) -> None:
     """Held against the definition: of several arrows inside an operation, the first one counts."""
     open_now: list[int] = []
@@ -129,7 +131,9 @@ def test_an_arrow_leads_to_the_innermost_operation_and_to_those_around_it(
             end.append(len(steps) * 2)
         elif open_now:
             end[open_now.pop()] = time
-    found = handed_over(begin, end, arrows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hand_over, "_CLIMBS", climbs)
+        found = handed_over(begin, end, arrows)
 
     followed: dict[int, int] = {}
     for arrow, time in enumerate(arrows):

@@ -8,6 +8,7 @@ same, and then it names none.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,10 @@ class HandOver:
         return np.where(self.forward != NONE, table.lane[self.forward], NONE)
 
 
+_CLIMBS: Final = 64
+"""How far out an operation is looked for step by step, before all are walked through."""
+
+
 def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
     """The forward operation of each backward operation: by flow, else by sequence number."""
     count = len(table)
@@ -71,6 +76,19 @@ def _around(table: Activities, device: DeviceTrace, ops: Rows, ends: Ends) -> Ro
     ordered = table.host_order[np.isin(table.host_order, ops)]
     record, count = table.record[ordered], len(ordered)
     thread = codes(np.append(device.pid[record], ends.pid), np.append(device.tid[record], ends.tid))
+    time = codes(np.append(table.start_ns[ordered], ends.time_ns))
+    key = thread * (int(time.max()) + 1) + time
+    # Lanes are numbered in another order than threads; within each, times ascend.
+    by_key = np.argsort(key[:count], kind="stable")
+    place = np.searchsorted(key[:count][by_key], key[count:], "right") - 1
+    same = (place >= 0) & (thread[by_key[place]] == thread[count:])
+    row = np.where(same, ordered[by_key[place]], NONE)
+    for _ in range(_CLIMBS):
+        over = (table.end_ns[row] < ends.time_ns) | (table.role[row] != Role.OP)
+        over &= row != NONE
+        if not over.any():
+            return row
+        row[over] = table.nested_in[row[over]]
     begin = np.append(table.start_ns[ordered], ends.time_ns)
     # An operation is open at its last nanosecond, too.
     end = np.append(table.end_ns[ordered] + 1, ends.time_ns)
