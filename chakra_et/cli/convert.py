@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 
@@ -15,7 +14,7 @@ from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import convert_directory
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import is_linked
-from chakra_et.io.output import atomic_output
+from chakra_et.io.output import write_json
 
 
 def convert_command(
@@ -140,7 +139,7 @@ def convert_command(
     if target is not None:
         content["cures"], sound = _cure(console, conversions, output, name, target, host_time)
     if report is not None:
-        _write_report(content, report)
+        write_json(content, report)
     for conversion in conversions:
         show_conversion(console, conversion)
     if not sound:
@@ -155,11 +154,6 @@ def _expect_directory(output: Path) -> None:
             path=output,
             remedy="Name a directory; or convert one pair, with --host and --device.",
         )
-
-
-def _write_report(content: Any, path: Path) -> None:
-    with atomic_output(path) as stream:
-        stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
 def _cure(

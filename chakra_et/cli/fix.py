@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -14,7 +13,7 @@ from rich.text import Text
 from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
-from chakra_et.io.output import atomic_output
+from chakra_et.io.output import write_json
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
 from chakra_et.validators import Severity
@@ -65,7 +64,7 @@ def fix_command(
     console.print(Text(str(output), style="bold"))
     show_cures(console, cured)
     if report is not None:
-        _write_report(cured.as_dict(), report)
+        write_json(cured.as_dict(), report)
     if cured.left.count(Severity.ERROR):
         raise typer.Exit(1)
 
@@ -85,8 +84,3 @@ def show_cures(console: Console, cured: Cured) -> None:
         style = {Severity.ERROR: "red", Severity.WARNING: "yellow"}.get(outcome.severity, "dim")
         text = f"  left: {outcome.rule.id} ({outcome.severity.label}, {outcome.count}) "
         console.print(Text(text + outcome.rule.title, style=style))
-
-
-def _write_report(content: dict[str, Any], path: Path) -> None:
-    with atomic_output(path) as stream:
-        stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")

@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import msgspec
 import zstandard
 
 from chakra_et.errors import OutputError
@@ -40,6 +41,12 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write what msgspec can encode, in a form for people. Raises OutputError."""
+    with atomic_output(path) as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
 def make_directory(path: Path) -> None:

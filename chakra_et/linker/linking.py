@@ -14,7 +14,7 @@ from chakra_et.graph import redundant_edges
 from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.clocks import align_clocks, clock_warning
-from chakra_et.linker.communication import find_communication
+from chakra_et.linker.communication import Found, find_communication
 from chakra_et.linker.companions import with_companions
 from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.data import data_edges, mark_only_ties
@@ -93,34 +93,17 @@ def link(
     streams = stream_order(table)
     hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over, find_workers(table, device, found.of(table)))
-    edges = _edges(table, host, device, streams, time)
     waits = _waits(table, device, streams, np.array(sorted(found.of(table)), np.int64))
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
-    events = waits.events.select(~waits.events.inferred)
-    edges += [waits.copies, waits.syncs, events, group_edges(table, found.of(table))]
-    if host is not None:
-        data = data_edges(table, host, found.by_row, warnings)
-        data = mark_only_ties(
-            table, streams, data, [*edges, waits.events], waits.recorded, warnings
-        )
-        edges.append(data)
-    # What others may imply comes last: where it is left out, it hides no other kind.
-    edges += [waits.events.select(waits.events.inferred), backward_edges(table, time, hand_over)]
+    edges = _edges(table, host, device, streams, time)
+    edges += _more_edges(table, host, streams, edges, waits, found, warnings)
+    edges.append(backward_edges(table, time, hand_over))
     own = own_time(table, time, edges, waits.copies)
     if device is not None:
         edges = [_in_own_time(table, own, found, warnings) for found in edges]
     order, edges = _forward_order(table, host, streams, own, edges, warnings)
-    if streams.overlaps:
-        warnings.append(
-            f"{streams.overlaps} device activities start before their predecessor on the stream "
-            "has ended; they wait for most of it, or for the last one that had"
-        )
-    if own.unexplained:
-        warnings.append(
-            f"{own.unexplained} device activities start more than {LAG_NS // 1000} us after all "
-            "that they are known to wait for; the files do not show what held them"
-        )
+    warnings += _device_warnings(streams, own)
     graph = with_companions(table, order, edges, own, found.kernels)
     trace, evidence = assemble(graph, host, device, waits.scopes, found.by_row, groups)
     kept = ~redundant_edges(trace)
@@ -197,6 +180,43 @@ def _edges(
         launch_edges(table),
         stream_edges(table, streams),
     ]
+
+
+def _more_edges(
+    table: Activities,
+    host: HostTrace | None,
+    streams: StreamOrder,
+    edges: list[EdgeList],
+    waits: _Waits,
+    found: Found,
+    warnings: list[str],
+) -> list[EdgeList]:
+    """Edges of waits, groups and data, beside `edges`.
+
+    What others may imply comes last: where it is left out, it hides no other kind.
+    """
+    events, guessed = (waits.events.select(waits.events.inferred == by) for by in (False, True))
+    more = [waits.copies, waits.syncs, events, group_edges(table, found.of(table))]
+    if host is not None:
+        data = data_edges(table, host, found.by_row, warnings)
+        others = [*edges, *more, guessed]
+        more.append(mark_only_ties(table, streams, data, others, waits.recorded, warnings))
+    return [*more, guessed]
+
+
+def _device_warnings(streams: StreamOrder, own: OwnTime) -> list[str]:
+    warnings = []
+    if streams.overlaps:
+        warnings.append(
+            f"{streams.overlaps} device activities start before their predecessor on the stream "
+            "has ended; they wait for most of it, or for the last one that had"
+        )
+    if own.unexplained:
+        warnings.append(
+            f"{own.unexplained} device activities start more than {LAG_NS // 1000} us after all "
+            "that they are known to wait for; the files do not show what held them"
+        )
+    return warnings
 
 
 def _in_own_time(table: Activities, own: OwnTime, edges: EdgeList, warnings: list[str]) -> EdgeList:
