@@ -13,7 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.categories import DEVICE_CATEGORIES, LEFT_OUT, LEFT_OUT_PHASES
+from chakra_et.converters.kineto.categories import (
+    DEVICE_CATEGORIES,
+    LEFT_OUT,
+    LEFT_OUT_PHASES,
+    UNKNOWN,
+)
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
@@ -28,7 +33,6 @@ from chakra_et.model.nodes import type_label
 from chakra_et.version import PRODUCER
 
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
-UNKNOWN: Final = "category not known to this version"
 UNRECORDED: Final = "unrecorded parents"
 SHARING: Final = "further communications of a kernel"
 UNREADABLE: Final = "(unreadable)"
@@ -92,6 +96,8 @@ class Report:
     nodes: dict[str, int]
     communication: list[dict[str, Any]]
     groups: list[ProcessGroup]
+    work_categories: frozenset[str] = DEVICE_CATEGORIES
+    """Categories of the profile that hold work on a device."""
     output: dict[str, Any] | None = None
     evidence: dict[Evidence, int] = field(default_factory=dict)
     added: dict[str, int] = field(default_factory=dict)
@@ -104,7 +110,7 @@ class Report:
         """Kernels, copies, memsets: the records of work on a device."""
         tally = Tally()
         for category, records in self.records.items():
-            if category in DEVICE_CATEGORIES:
+            if category in self.work_categories:
                 tally += records
         return tally
 
@@ -174,6 +180,7 @@ def make_report(
         nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
         communication=_communication(communication.by_row),
         groups=list(groups.groups.values()),
+        work_categories=DEVICE_CATEGORIES if device is None else device.work_categories,
         added={what: count for what, count in added.items() if count},
         repairs=[
             *([] if host is None else host.repairs.as_list()),
@@ -220,8 +227,9 @@ def _records(table: Activities, device: DeviceTrace) -> dict[str, Tally]:
     kept[taken] = True
     kept &= ~merged
     waits = device.role == Role.SYNC
-    for code, category in enumerate(device.categories.in_order):
-        rows = device.category == code
+    names = device.categories.in_order
+    for code in np.unique(device.category).tolist():
+        category, rows = names[code], device.category == code
         tally = tallies[category or "(phase X)"]
         tally.kept += _count(rows & kept)
         tally.merged += _count(rows & merged)

@@ -44,6 +44,8 @@ ROLES: Final[dict[str, Role]] = {
     "hpu_op": Role.WORK,
     "cuda_sync": Role.SYNC,
     "xpu_sync": Role.SYNC,
+    "CANN": Role.CALL,
+    "Ascend Hardware": Role.WORK,
 }
 
 DEVICE_CATEGORIES: Final = frozenset(c for c, role in ROLES.items() if role is Role.WORK)
@@ -72,11 +74,20 @@ LEFT_OUT: Final[dict[str, str]] = {
 }
 """Why records of a category, or of a phase, do not become nodes."""
 
-PROCESS_ROLES: Final[dict[str, Role]] = {
-    "CANN": Role.CALL,
-    "Ascend Hardware": Role.WORK,
+PROCESSES: Final = ("CANN", "Ascend Hardware")
+"""Processes whose names count as the category of records that have none (Ascend writes such)."""
+
+ROLE_ENDINGS: Final[dict[str, Role]] = {
+    "_runtime": Role.CALL,
+    "_driver": Role.CALL,
+    "_sync": Role.SYNC,
 }
-"""What records without a category are, by the name of their process (Ascend writes such)."""
+"""What records of other categories are, by how the category's name ends."""
+
+ANNOTATION: Final = "annotation"
+"""What names of categories have in them whose records repeat host annotations on a device row."""
+
+UNKNOWN: Final = "category not known to this version"
 
 LAUNCH_FLOWS: Final = frozenset({"HostToDevice"})
 """Flow arrows that are the only tie between a call and its device work."""
@@ -95,4 +106,6 @@ LEFT_OUT_PHASES: Final[dict[str, str]] = {
     "s": "flow arrow for a viewer",
     "f": "flow arrow for a viewer",
     "t": "flow arrow for a viewer",
+    "B": "beginning without an end",
+    "E": "end of an interval: the record of its beginning, if there is one, stands for both",
 }

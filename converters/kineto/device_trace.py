@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto.arrows import Arrows
-from chakra_et.converters.kineto.categories import Role
+from chakra_et.converters.kineto.categories import DEVICE_CATEGORIES, Role
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 
@@ -87,6 +87,13 @@ class DeviceTrace:
 
     def __repr__(self) -> str:
         return f"<DeviceTrace {self.path.name}: {len(self)} of {sum(self.counts.values())} records>"
+
+    @property
+    def work_categories(self) -> frozenset[str]:
+        """Categories of device work: those of every vendor, and others that the file has."""
+        names = self.categories.in_order
+        found = np.unique(self.category[self.role == Role.WORK]).tolist()
+        return DEVICE_CATEGORIES | {names[code] for code in found}
 
     def rows(self, role: Role) -> IntColumn:
         """The rows of the records of one role."""

@@ -42,7 +42,9 @@ class DeviceArgs(msgspec.Struct, gc=False):
     correlation: Any = -1
     connection: Any = msgspec.field(default=-1, name="connection_id")
     device: Any = -1
+    device_id: Any = -1
     stream: Any = -1
+    stream_id: Any = -1
     queue: Any = msgspec.field(default=-1, name="sycl queue")
     context: Any = -1
     bytes: Any = -1

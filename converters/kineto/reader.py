@@ -15,14 +15,17 @@ from chakra_et.converters.kineto.arrows import ForwardFlows
 from chakra_et.converters.kineto.categories import (
     FORWARD_FLOWS,
     LAUNCH_FLOWS,
+    LEFT_OUT,
     NO_STREAM,
-    PROCESS_ROLES,
     ROLES,
     Role,
 )
 from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
 from chakra_et.converters.kineto.flows import Flows
+from chakra_et.converters.kineto.makers import expect_records
+from chakra_et.converters.kineto.phases import BEGIN, END, interval, pair
+from chakra_et.converters.kineto.roles import NO_ROLE, give_roles
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
 from chakra_et.converters.kineto.times import nanoseconds, time_or_none
 from chakra_et.io.memory import collection_paused
@@ -40,17 +43,17 @@ _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = 
     ("sequence", -1, ("sequence",), True, False),
     ("fwd_thread", 0, ("fwd_thread",), True, False),
     ("correlation", NO_ID, ("correlation", "connection"), False, True),
-    ("stream", NO_ID, ("stream", "queue"), False, True),
+    ("stream", NO_ID, ("stream", "queue", "stream_id"), False, True),
     ("context", NO_ID, ("context",), False, True),
     ("size_bytes", NO_ID, ("bytes",), False, True),
-    ("device", NO_ID, ("device", "in_device"), False, True),
+    ("device", NO_ID, ("device", "in_device", "device_id"), False, True),
 )
 """Columns made of arguments: the value of records without it, the fields of which the first that
 is there counts, and whether operations and other records can have it."""
 _ODD_ARGS: Final = "arguments that are no object"
-_NO_ROLE: Final = 255
-_NO_PROCESS: Final = "no category, and no process known here"
 _LATEST_NS: Final = 1 << 62
+_FIRST: Final = 1000
+"""So many records are looked at for marks of who wrote the file."""
 Times: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -65,7 +68,9 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
     if not read.found:
         raise missing_array(path, _LAYOUT, "Is this a profile that Kineto wrote?")
-    return quarantine(read.columns.finish(read.metadata, read.repairs))
+    device = quarantine(read.columns.finish(read.metadata, read.repairs))
+    expect_records(device, read.columns.marks)
+    return device
 
 
 class _Columns:
@@ -85,9 +90,14 @@ class _Columns:
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.flows = Flows()
         self.forward_flows = ForwardFlows()
+        self.phases: list[Event] = []
+        self.marks: set[str] = set()
 
     def add(self, events: list[Event], /) -> None:
         """Take in some records."""
+        if not self.counts:
+            first = events[:_FIRST]
+            self.marks = {str(m) for event in first for m in (event.name, event.pid, event.tid)}
         counts = Counter([(event.cat, event.ph) for event in events])
         self.counts.update(counts)
         if any(phase == "M" for _, phase in counts):
@@ -98,10 +108,15 @@ class _Columns:
             self.flows.add(events)
         if any(category in FORWARD_FLOWS for category, _ in counts):
             self.forward_flows.add(events, self._integers)
-        spans = [e for e in events if e.ph == "X" and (e.cat in ROLES or not e.cat)]
+        if any(phase in (BEGIN, END) for _, phase in counts):
+            self.phases += [event for event in events if event.ph in (BEGIN, END)]
+        self._add_spans([e for e in events if e.ph == "X" and e.cat not in LEFT_OUT])
+
+    def _add_spans(self, spans: list[Event]) -> None:
+        """Take in records that last."""
         times, spans = self._timed(spans)
         categories = [event.cat for event in spans]
-        role = np.array([ROLES.get(category, _NO_ROLE) for category in categories], np.uint8)
+        role = np.array([ROLES.get(category, NO_ROLE) for category in categories], np.uint8)
         self._put("role", role)
         self._put("category", list(map(self.categories.__getitem__, categories)))
         self._put("name", list(map(self.names.__getitem__, [e.name for e in spans])))
@@ -155,7 +170,7 @@ class _Columns:
                 if wanted:
                     values[rows] = self._integers(_first_told(args, fields, default), default)
             self._put(name, values)
-        carried = (role == Role.WORK) | (role == Role.SYNC)
+        carried = (role == Role.WORK) | (role == Role.SYNC) | (role == NO_ROLE)
         self.args += [
             bytes(text) if keep or event.name == _COMMUNICATION else b""
             for text, keep, event in zip(raw, carried.tolist(), spans, strict=True)
@@ -221,6 +236,7 @@ class _Columns:
         warnings = []
         if metadata.get("displayTimeUnit") == "ns":
             warnings.append("displayTimeUnit is ns, a hint to viewers; times were read as us")
+        warnings += self._add_phases()
         columns = {name: self._joined(name) for name in (
             "role", "category", "name", "pid", "tid", "start_ns", "duration_ns", "correlation",
             "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context",
@@ -246,26 +262,25 @@ class _Columns:
             forward_flows=self.forward_flows.pairs(base_time_ns),
             **columns,
         )
-        return self._with_roles(device, far)
-
-    def _with_roles(self, device: DeviceTrace, far: npt.NDArray[np.bool_]) -> DeviceTrace:
-        """Give records without a category the role of their process, and leave out the others."""
         if far.any():
-            device, kept = device.select(~far, NO_TIME), ~far
-            assert len(device) == np.count_nonzero(kept)
-        unknown = device.role == _NO_ROLE
-        if unknown.any():
-            for pid, name in device.process_names.items():
-                if name in PROCESS_ROLES:
-                    rows = unknown & (device.pid == pid)
-                    device.role[rows] = PROCESS_ROLES[name]
-                    work = rows & (device.role == Role.WORK) & (device.stream == NO_ID)
-                    device.stream[work] = device.tid[work]
-            device = device.select(
-                device.role != _NO_ROLE, "no category, and no process known here"
-            )
+            device = device.select(~far, NO_TIME)
+        device = give_roles(device)
         self.flows.join(device)
         return device
+
+    def _add_phases(self) -> list[str]:
+        """Take in intervals of two records each; the first of them counts as one of phase X."""
+        pairs = pair(self.phases)
+        self._add_spans([interval(*both) for both in pairs if both[0].cat not in LEFT_OUT])
+        for begin, end in pairs:
+            self.counts[begin.cat, BEGIN] -= 1
+            self.counts[begin.cat or end.cat, "X"] += 1
+        self.counts = +self.counts
+        single = len(self.phases) - 2 * len(pairs)
+        return [
+            f"{single} records tell the beginning or the end of an interval only (phases B and E) "
+            "and were left out"
+        ] * bool(single)
 
 
 def _first_told(args: list[Any], fields: tuple[str, ...], default: int) -> list[Any]:

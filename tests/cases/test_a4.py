@@ -274,10 +274,10 @@ def test_streams_of_64_bits(tmp_path: Path, stream: int | str) -> None:
 
 def test_sync_rows_on_shifted_lines_name_their_stream(tmp_path: Path) -> None:
     profile = Profile().kernel("Stream Sync", 1, 1, 3, cat="cuda_sync", stream=7)
-    profile.events[0]["tid"] = 1_000_007
-    assert read_device(profile.write(tmp_path / "d.json")).stream.tolist() == [7]
+    profile.kernel("k", 0, 1, 2, stream=8).events[0]["tid"] = 1_000_007
+    assert read_device(profile.write(tmp_path / "d.json")).stream.tolist() == [7, 8]
     profile.events[0]["args"]["stream"] = 4294967295
-    assert read_device(profile.write(tmp_path / "d.json")).stream.tolist() == [-1]
+    assert read_device(profile.write(tmp_path / "d.json")).stream.tolist() == [-1, 8]
 
 
 def test_a_queue_of_xpu_is_a_stream(tmp_path: Path) -> None:

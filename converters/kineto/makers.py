@@ -1,0 +1,100 @@
+"""Chrome traces of other programs: who is likely to have written one, and what to do instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from chakra_et.converters.kineto.categories import LEFT_OUT, ROLES, Role
+from chakra_et.converters.kineto.device_trace import DeviceTrace
+from chakra_et.errors import FormatError
+
+_RECORD: Final = (
+    "Record the run with torch.profiler.profile and export_chrome_trace (docs/recording.md)."
+)
+_NONE: Final = "No converter for it is known."
+_SHOWN: Final = 4
+_MAKERS: Final = (
+    (
+        r"(CPU|CUDA) functions|cpu_to_cuda",
+        "torch.autograd.profiler without Kineto (PyTorch before 1.8.1, or use_kineto=False)",
+        _RECORD,
+    ),
+    (
+        r"(\S.*)?/(device|host):.*|XLA (Modules|Ops)|PjitFunction\(.*|highres-ticks",
+        "XLA or TensorFlow (the profilers of JAX and TensorFlow)",
+        f"{_NONE} For a PyTorch run: {_RECORD}",
+    ),
+    (
+        r"(GROUP|COLL|P2P|KERNEL_LAUNCH)(_API)?|PROXY|KERNEL_CH|NCCL(_\w+)?",
+        "a profiler plug-in of NCCL",
+        f"It tells collectives without the work around them. {_RECORD}",
+    ),
+    (r"NPKIT\w*", "NPKit", f"It tells collectives without the work around them. {_RECORD}"),
+    (r"NEGOTIATE_\w+|QUEUE|MEMCPY_IN_FUSION_BUFFER|HOROVOD\w*", "Horovod's timeline", _RECORD),
+    (r"viztracer_metadata|FEE", "VizTracer", f"It tells Python functions alone. {_RECORD}"),
+    (
+        r"(disabled-by-default-)?(devtools|blink|v8|toplevel)\b.*|__metadata",
+        "Chromium, Node.js or another program built on V8",
+        _RECORD,
+    ),
+    (
+        r"Session|\w+_kernel_time|model_run|session_initialization",
+        "ONNX Runtime",
+        f"{_NONE} For a PyTorch run: {_RECORD}",
+    ),
+    (r"ExecuteCompiler|Total (Frontend|Backend|Source)", "Clang (-ftime-trace)", _RECORD),
+    (r"(CPU|GPU|Thread) HIP\b.*|COPY|HIP_API|HSA_API|KERNEL_DISPATCH", "rocprof", _RECORD),
+    (r"CUDA_?(HW|API).*|nvtx|NVTX.*|nsys\b.*", "a converter of Nsight Systems reports", _RECORD),
+    (r"MPI_\w+", "a tracer of MPI", f"{_NONE} It tells calls of MPI without the work around them."),
+)
+"""What marks a maker: a pattern for one category, process, key of the metadata or name."""
+
+
+def expect_records(device: DeviceTrace, marks: Iterable[str]) -> None:
+    """Refuse a file of which no record becomes a node, unless it has none at all.
+
+    `marks` are names, processes and threads of its first records. Raises FormatError, which names
+    the likely maker.
+    """
+    count = sum(device.counts.values()) + device.repairs.left_out
+    if np.any(device.role != Role.SYNC) or not count:
+        return
+    categories = {category for category, _ in device.counts}
+    if categories & (ROLES.keys() | LEFT_OUT.keys()):
+        raise FormatError(
+            f"nothing is left of {count} records: none is an operation, a call or device work "
+            "with a time",
+            path=device.path,
+            remedy="Let the profiler run around the work, with activities=[ProfilerActivity.CPU, "
+            "ProfilerActivity.CUDA]; the host trace alone (--host) converts without it.",
+        )
+    maker, remedy = _likely_maker(device, [*categories, *marks])
+    raise FormatError(
+        f"a Chrome trace, but not of PyTorch's profiler: none of its {count} records has a "
+        f"category that is known here{_named(categories)}; {maker}",
+        path=device.path,
+        remedy=remedy,
+    )
+
+
+def _likely_maker(device: DeviceTrace, marks: list[str]) -> tuple[str, str]:
+    marks += [*device.process_names.values(), *device.metadata]
+    metadata = device.metadata.get("metadata")
+    marks += list(metadata) if isinstance(metadata, dict) else []
+    for pattern, maker, remedy in _MAKERS:
+        wanted = re.compile(pattern)
+        if any(wanted.fullmatch(mark) for mark in marks):
+            return f"it seems to be of {maker}", remedy
+    return "nothing in it tells who wrote it", _RECORD
+
+
+def _named(categories: set[str]) -> str:
+    names = sorted(category for category in categories if category)
+    if not names:
+        return " (they have no category)"
+    shown = ", ".join(names[:_SHOWN]) + ", …" * (len(names) > _SHOWN)
+    return f" (they have {shown})"
