@@ -128,3 +128,16 @@ def test_what_a_backend_does_inside_a_transfer_ends_with_it(tmp_path: Path) -> N
     assert times(*nodes.where(name="aten::copy_")) == (500, 140)
     assert times(*nodes.where(name="gloo:all_reduce")) == (2700, 200)
     assert {(0, 40), (2600, 2700)} <= set(thread_edges(result))
+
+
+def test_a_transfer_follows_what_its_request_did_last(tmp_path: Path) -> None:
+    """A reduce-scatter copies its input before it asks for an all-reduce."""
+    profile = (
+        Profile()
+        .op("c10d::_reduce_scatter_base_", 0, 100, rf_id=10)
+        .op("aten::copy_", 20, 30, rf_id=11)
+        .op("gloo:all_reduce", 80, 600, rf_id=12, tid=WORKER, cat="user_annotation")
+        .op("gloo:all_reduce", 90, 700, rf_id=13, tid=WORKER + 1, cat="user_annotation")
+    )
+    edges = thread_edges(converted(profile, tmp_path))
+    assert edges == {(20, 80): False, (20, 90): False}

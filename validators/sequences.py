@@ -40,7 +40,14 @@ class Sequence:
 
 
 def issue_order(view: TraceView, rows: Rows) -> Rows:
-    """Rows in the order in which their nodes start, or by id where starts are not known."""
+    """Rows in the order in which they were asked for.
+
+    Record-function ids count that, where a backend's threads may begin in another order; else
+    starts tell, or ids where starts are not known.
+    """
+    asked = view.integers("rf_id")[rows]
+    if (asked > 0).all():
+        return rows[np.argsort(asked, kind="stable")]
     keys = view.nodes.id[rows]
     if view.timed[rows].all() and len(rows):
         return rows[np.lexsort((keys, view.nodes.start_ns[rows]))]

@@ -12,6 +12,7 @@ from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.detached import backend_names, callers_of, ranges_beside
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.launches import find_launches
 from chakra_et.linker.nesting import NONE, enclosing, ties
@@ -31,7 +32,8 @@ class Activities:
 
     `host` and `record` are the rows in the host trace and in the profile (`NONE` where there is
     none). `lane` numbers the thread or stream that the activity occupies, `NONE` for one without
-    time. `nested_in` is the innermost activity that encloses this one in time on its thread,
+    time; those of `beside`, which run beside the thread that asked for them, have one each.
+    `nested_in` is the innermost activity that encloses this one in time on its thread,
     `caller` the operation that called it by all that is known, `launch` the call that launched
     device work: rows of this table, or `NONE`. `called_by` is the `Evidence` of the caller.
     `host_order` lists the timed host activities by lane and start.
@@ -48,6 +50,7 @@ class Activities:
     launch: Rows
     nested_in: Rows
     host_order: Rows
+    beside: Rows
 
     def __len__(self) -> int:
         return len(self.host)
@@ -94,13 +97,13 @@ def collect(
         launch=np.full(len(record), NONE, np.int64),
         nested_in=np.full(len(record), NONE, np.int64),
         host_order=np.zeros(0, np.int64),
+        beside=np.zeros(0, np.int64),
     )
     if device is not None:
         _take_times(table, device)
-        table.host_order = _order_on_threads(table, device)
-        order = table.host_order
-        table.nested_in = enclosing(table.lane, table.start_ns, table.end_ns, order)
+        _nest(table, device)
         table.caller = table.nested_in.copy()
+        _set_beside(table, device)
         table.launch = find_launches(table, device)
     if host is not None:
         _take_callers(table, host)
@@ -120,6 +123,26 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
         use = work & (told != NO_ID)
         own[use] = told[use]
     table.lane[timed] = codes(work, place, line)
+
+
+def _nest(table: Activities, device: DeviceTrace) -> None:
+    table.host_order = _order_on_threads(table, device)
+    table.nested_in = enclosing(table.lane, table.start_ns, table.end_ns, table.host_order)
+
+
+def _set_beside(table: Activities, device: DeviceTrace) -> None:
+    """Give each range of a backend that runs beside the thread that asked a lane of its own."""
+    host = table.host_order
+    ranges = host[backend_names(device.names.in_order)[device.name[table.record[host]]]]
+    beside = np.sort(ranges_beside(ranges, host, table.lane, table.nested_in))
+    if len(beside) == 0:
+        return
+    callers = callers_of(beside, table.nested_in, table.start_ns, table.end_ns)
+    table.beside = beside
+    table.lane[beside] = table.lane.max() + 1 + np.arange(len(beside))
+    _nest(table, device)
+    table.caller = table.nested_in.copy()
+    table.caller[beside] = callers
 
 
 def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:

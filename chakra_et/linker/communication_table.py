@@ -63,6 +63,9 @@ ANNOTATION: Final = re.compile(r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|c10d)::?(?P<
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""
 
+ASKING: Final = "c10d::"
+"""How names of operations begin that hand communication to a backend, and return at once."""
+
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})
 """Operations that send or receive one message."""
 

@@ -46,13 +46,13 @@ def with_companions(
     longer = {
         item.name: np.append(getattr(table, item.name), getattr(table, item.name)[kernels])
         for item in fields(table)
-        if item.name not in ("host", "host_order")
+        if item.name not in ("host", "host_order", "beside")
     }
     host = np.append(table.host, np.full(len(kernels), NONE, np.int64))
     place = np.empty(len(table), np.int64)
     place[order] = np.arange(len(table))
     return Graph(
-        table=Activities(host=host, host_order=table.host_order, **longer),
+        table=Activities(host=host, host_order=table.host_order, beside=table.beside, **longer),
         order=np.insert(order, place[kernels] + 1, rows),
         edges=[_beside(found, kernels, rows) for found in edges],
         own=OwnTime(

@@ -21,7 +21,7 @@ from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.hand_over import HandOver
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.workers import Workers
+from chakra_et.linker.workers import Workers, resumed
 
 Rows = npt.NDArray[np.int64]
 
@@ -68,10 +68,12 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     forward = hand_over.lanes(table)[order]
     waits, blockers, told = _waits(table, order, first, last, following, idle_from, forward)
     asked = workers.transfers[workers.asked != NONE]
-    open_ = ~np.isin(order[waits], asked)
+    ended_beside, goes_on = resumed(table, workers)
+    open_ = ~np.isin(order[waits], asked) & (told | ~np.isin(order[waits], goes_on))
     waits, blockers, told = waits[open_], blockers[open_], told[open_]
     # Where a thread waited, the activity before ends when the thread became idle.
-    before = waits[~first[waits]] - 1
+    held = _held(order, goes_on, idle_from, table.end_ns[ended_beside])
+    before = np.union1d(waits[~first[waits]], held) - 1
     end_ns[order[before]] = idle_from[before]
     end_ns[workers.last] = table.end_ns[workers.transfers]
     waited_for = _last_ended(table, order, end_ns, blockers, start[waits])
@@ -84,19 +86,30 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     inside, ended = _ended_inside(table, workers, end_ns)
     new = ~np.isin(inside, waiting)
     by = np.where(told[found], hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES))
+    by_times = int(new.sum()) + len(goes_on)
+    askers = workers.asked[workers.asked != NONE]
     return HostTime(
         end_ns,
-        np.concatenate((waiting, asked, inside[new])),
-        np.concatenate((waited_for[found], workers.asked[workers.asked != NONE], ended[new])),
+        np.concatenate((waiting, asked, inside[new], goes_on)),
+        np.concatenate((waited_for[found], askers, ended[new], ended_beside)),
         np.concatenate(
             (
                 by,
                 np.full(len(asked), Evidence.THREAD_RECORD_FUNCTION, np.uint8),
-                np.full(int(new.sum()), Evidence.THREAD_TIMES, np.uint8),
+                np.full(by_times, Evidence.THREAD_TIMES, np.uint8),
             )
         ),
         workers,
     )
+
+
+def _held(order: Rows, goes_on: Rows, idle_from: Rows, ended_ns: Rows) -> Rows:
+    """Places of what went on after a wait: its thread was idle when that had ended."""
+    place = np.zeros(int(order.max()) + 1, np.int64)
+    place[order] = np.arange(len(order))
+    found = place[goes_on]
+    idle: Rows = found[idle_from[found - 1] <= ended_ns]
+    return idle
 
 
 def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Rows, Rows]:
@@ -162,7 +175,7 @@ def _waits(
     idle_since[inner + 1] = idle_from[inner]
     candidates = np.flatnonzero(first | (gap_before >= WAIT_NS))
     # Threads without operations poll and sleep; they neither wait for others nor wake them.
-    lanes = np.unique(lane[table.role[order] == Role.OP])
+    lanes = np.setdiff1d(lane[table.role[order] == Role.OP], table.lane[table.beside])
     candidates = candidates[np.isin(lane[candidates], lanes)]
     if len(lanes) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)

@@ -42,7 +42,7 @@ from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.linker.told import give_callers, leave_unsaid, told_join, told_syncs
-from chakra_et.linker.workers import find_workers
+from chakra_et.linker.workers import Workers, find_workers
 from chakra_et.model import EdgeKind, Trace
 
 Rows = npt.NDArray[np.int64]
@@ -89,20 +89,21 @@ def link(
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
+    workers = find_workers(table, device)
     found = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
     hand_over = find_hand_over(table, device)
-    time = host_time(table, hand_over, find_workers(table, device, found.of(table)))
+    time = host_time(table, hand_over, workers)
     waits = _waits(table, device, streams, np.array(sorted(found.of(table)), np.int64))
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
     edges = _edges(table, host, device, streams, time)
-    edges += _more_edges(table, host, streams, edges, waits, found, warnings)
+    edges += _more_edges(table, host, streams, edges, waits, found, workers, warnings)
     edges.append(backward_edges(table, time, hand_over))
     own = own_time(table, time, edges, waits.copies)
     if device is not None:
         edges = [_in_own_time(table, own, found, warnings) for found in edges]
-    order, edges = _forward_order(table, host, streams, own, edges, warnings)
+    order, edges = _forward_order(table, host, streams, workers, own, edges, warnings)
     warnings += _device_warnings(streams, own)
     graph = with_companions(table, order, edges, own, found.kernels)
     trace, evidence = assemble(graph, host, device, waits.scopes, found.by_row, groups)
@@ -189,6 +190,7 @@ def _more_edges(
     edges: list[EdgeList],
     waits: _Waits,
     found: Found,
+    workers: Workers,
     warnings: list[str],
 ) -> list[EdgeList]:
     """Edges of waits, groups and data, beside `edges`.
@@ -196,7 +198,7 @@ def _more_edges(
     What others may imply comes last: where it is left out, it hides no other kind.
     """
     events, guessed = (waits.events.select(waits.events.inferred == by) for by in (False, True))
-    more = [waits.copies, waits.syncs, events, group_edges(table, found.of(table))]
+    more = [waits.copies, waits.syncs, events, group_edges(table, found.of(table), workers)]
     if host is not None:
         data = data_edges(table, host, found.by_row, warnings)
         others = [*edges, *more, guessed]
@@ -235,6 +237,7 @@ def _forward_order(
     table: Activities,
     host: HostTrace | None,
     streams: StreamOrder,
+    workers: Workers,
     own: OwnTime,
     edges: list[EdgeList],
     warnings: list[str],
@@ -243,7 +246,7 @@ def _forward_order(
     begun = np.zeros(len(table), np.int64)
     if host is not None:
         begun[: len(host)] = begin_order(host, table.caller)
-    order = issue_order(table, streams, own.begin_ns, begun)
+    order = issue_order(table, streams, workers, own.begin_ns, begun)
     if contradicting(order, edges) == 0:
         return order, edges
     order, _ = sorted_by_edges(order, edges)

@@ -11,18 +11,26 @@ from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.stream import StreamOrder
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.workers import Workers
 
 Rows = npt.NDArray[np.int64]
 
 
-def issue_order(table: Activities, streams: StreamOrder, begin_ns: Rows, begun: Rows) -> Rows:
+def issue_order(
+    table: Activities, streams: StreamOrder, workers: Workers, begin_ns: Rows, begun: Rows
+) -> Rows:
     """All activities as they began: device work not before its launch nor its predecessor.
 
-    `begin_ns[a]` is when the own time of activity a begins.
+    A transfer of a backend on the host comes right after what asked for it, whichever worker thread
+    was the first to begin. `begin_ns[a]` is when the own time of activity a begins.
     `begun[a]` breaks ties of host activities (the number the framework gave them as they started).
     Activities without a time follow their caller.
     """
     key = _times_of_callers(table, begin_ns)
+    told = workers.asked != NONE
+    given = table.work.copy()
+    given[workers.transfers[told]] = True
+    key[workers.transfers[told]] = key[workers.asked[told]]
     work = streams.order
     key[work] = np.maximum(key[work], _launch_times(table, work))
     lane = table.lane[work]
@@ -34,7 +42,7 @@ def issue_order(table: Activities, streams: StreamOrder, begin_ns: Rows, begun: 
     place[table.host_order] = np.arange(len(table.host_order))
     place[work] = np.arange(len(work))
     untimed: npt.NDArray[np.bool_] = (table.lane == NONE) & ~table.work
-    order: Rows = np.lexsort((begun, place, ~untimed, table.work, key))
+    order: Rows = np.lexsort((begun, place, ~untimed, given, key))
     return order
 
 

@@ -164,7 +164,8 @@ def _begin_after_threads(
 ) -> None:
     previous = before[time.waiting]
     own = np.where(previous != NONE, end[previous], UNTIMED)
-    begin[time.waiting] = np.maximum(own, end[time.waited_for])
+    begin[time.waiting] = own
+    np.maximum.at(begin, time.waiting, end[time.waited_for])
     transfers = time.workers.transfers
     begin[transfers] = table.start_ns[transfers]
 

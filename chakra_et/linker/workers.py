@@ -1,21 +1,24 @@
-"""Worker threads of a backend that communicates on the host: who asked for each transfer.
+"""Transfers of a backend that communicates on the host: who asked for each, and who waits for it.
 
-A process group as gloo hands its transfers to threads of its own. A profile shows each as a span on
-such a thread. Its record function was made where the transfer was asked for, so that its id is the
-next after that of the operation which asked: ids are given in one order for the whole process.
+A process group as gloo hands its transfers to threads of its own, or lets a message run beside the
+thread that asked for it. A profile shows each as a span. Its record function was made where the
+transfer was asked for, so that its id is the next after that of the operation which asked, or of
+something inside that: ids are given in one order for the whole process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.communication_table import ASKING
+from chakra_et.linker.detached import backend_names
 from chakra_et.linker.nesting import NONE
 
 Rows = npt.NDArray[np.int64]
@@ -26,47 +29,86 @@ _WAITING: Final = "::wait_tensor"
 
 @dataclass
 class Workers:
-    """`transfers` are the outermost activities of threads that only communicate.
+    """`transfers` are the outermost activities of threads that only communicate, and those that
+    run beside the thread that asked for them.
 
     `last[k]` is the last activity inside `transfers[k]`, or itself: a backend may copy what it has
-    got. `asked[k]` is the operation that asked for `transfers[k]`, or `NONE`. `waits` are
-    operations of other threads that do nothing but wait for a transfer.
+    got. `asked[k]` is what its thread did last when `transfers[k]` was asked for, or `NONE`;
+    `request[k]` is the operation of the framework that asked, which is the same or around it.
+    `waits` are operations of other threads that do nothing but wait for a transfer.
     """
 
     transfers: Rows
     last: Rows
     asked: Rows
+    request: Rows
     waits: Rows
 
+    @classmethod
+    def none(cls) -> Workers:
+        """No transfers, as in a run without such a backend."""
+        return cls(*(np.zeros(0, np.int64) for _ in range(5)))
 
-def find_workers(
-    table: Activities, device: DeviceTrace | None, communication: Iterable[int]
-) -> Workers:
-    """The transfers on worker threads, and who asked for them by record-function ids."""
-    communicates = np.zeros(len(table), np.bool_)
-    communicates[list(communication)] = True
-    host = np.flatnonzero(table.timed_host)
-    outermost = host[table.nested_in[host] == NONE]
-    others = np.unique(table.lane[outermost[~communicates[outermost]]])
-    transfers = outermost[~np.isin(table.lane[outermost], others)]
+    def requests(self) -> dict[int, int]:
+        """The operation that asked, by transfer, where one is known to have."""
+        pairs = zip(self.transfers.tolist(), self.request.tolist(), strict=True)
+        return {transfer: request for transfer, request in pairs if request != NONE}
+
+
+def find_workers(table: Activities, device: DeviceTrace | None) -> Workers:
+    """The transfers of backends on the host, and who asked for them by record-function ids."""
+    if device is None:
+        return Workers.none()
+    host = table.host_order
+    names = device.names.in_order
+    backend = backend_names(names)[device.name[table.record[host]]]
+    outermost = table.nested_in[host] == NONE
+    others = np.unique(table.lane[host[outermost & ~backend]])
+    transfers = np.sort(host[outermost & ~np.isin(table.lane[host], others)])
+    if len(transfers) == 0:
+        return Workers.none()
+    callers = np.sort(host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)])
+    waiting = np.array([name.endswith(_WAITING) for name in names], np.bool_)
+    waits = callers[waiting[device.name[table.record[callers]]]]
+    asking = np.array([name.startswith(ASKING) for name in names], np.bool_)
+    asks = np.zeros(len(table) + 1, np.bool_)
+    asks[callers] = asking[device.name[table.record[callers]]]
+    asked, request = _asked(table, device.rf_id, callers, asks, transfers)
+    return Workers(transfers, _last_inside(table, transfers), asked, request, waits)
+
+
+def _asked(
+    table: Activities, rf_id: Rows, callers: Rows, asks: npt.NDArray[np.bool_], transfers: Rows
+) -> tuple[Rows, Rows]:
+    """What each transfer followed, and which operation asked for it.
+
+    By record-function ids; else it is the operation in which a range beside it begins.
+    """
     asked = np.full(len(transfers), NONE, np.int64)
-    if device is None or len(transfers) == 0:
-        return Workers(transfers, transfers, asked, np.zeros(0, np.int64))
-    callers = host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)]
-    named = np.array([name.endswith(_WAITING) for name in device.names.in_order], np.bool_)
-    waits = callers[named[device.name[table.record[callers]]]]
-    ids = device.rf_id[table.record[callers]]
+    beside = np.isin(transfers, table.beside)
+    asked[beside] = table.caller[transfers[beside]]
+    ids = rf_id[table.record[callers]]
     callers, ids = callers[ids > 0], ids[ids > 0]
+    if len(ids) == 0:
+        return asked, _around(table, asked, asks)
     order = np.argsort(ids, kind="stable")
     callers, ids = callers[order], ids[order]
-    own = device.rf_id[table.record[transfers]]
-    place = np.searchsorted(ids, own) - 1
-    told = np.flatnonzero((own > 0) & (place >= 0))
-    told = told[ids[place[told]] == own[told] - 1]
-    before = callers[place[told]]
-    begun = table.start_ns[before] <= table.start_ns[transfers[told]]
-    asked[told[begun]] = before[begun]
-    return Workers(transfers, _last_inside(table, transfers), asked, waits)
+    own = rf_id[table.record[transfers]]
+    place = np.maximum(np.searchsorted(ids, own) - 1, 0)
+    before = callers[place]
+    told = (own > 0) & (table.start_ns[before] <= table.start_ns[transfers])
+    told &= (ids[place] == own - 1) | ((ids[place] < own) & (_around(table, before, asks) != NONE))
+    asked[told] = before[told]
+    return asked, _around(table, asked, asks)
+
+
+def _around(table: Activities, rows: Rows, asks: npt.NDArray[np.bool_]) -> Rows:
+    """The innermost of some operations that is around each of `rows`, or is it; or `NONE`."""
+    while True:
+        out = (rows != NONE) & ~asks[rows]
+        if not out.any():
+            return rows
+        rows = np.where(out, table.nested_in[rows], rows)
 
 
 def _last_inside(table: Activities, transfers: Rows) -> Rows:
@@ -79,3 +121,22 @@ def _last_inside(table: Activities, transfers: Rows) -> Rows:
     place[order] = np.arange(len(order))
     closing = np.flatnonzero(ends)
     return order[closing[np.searchsorted(closing, place[transfers])]]
+
+
+def resumed(table: Activities, workers: Workers) -> tuple[Rows, Rows]:
+    """Ranges that ran beside the thread that asked for them, and what that thread did next.
+
+    Such a range ends where somebody has waited for it, which the asking thread most often does.
+    Ranges after which it did nothing more are left out.
+    """
+    mine = np.isin(workers.transfers, table.beside) & (workers.asked != NONE)
+    ranges, asked = workers.transfers[mine], workers.asked[mine]
+    order = table.host_order
+    lane, start = table.lane[order], table.start_ns[order]
+    rank = codes(np.append(start, table.end_ns[ranges]))
+    width = int(rank.max(initial=0)) + 1
+    key = lane * width + rank[: len(order)]
+    place = np.searchsorted(key, table.lane[asked] * width + rank[len(order) :], "left")
+    following = np.minimum(place, len(order) - 1)
+    found = (place < len(order)) & (lane[following] == table.lane[asked])
+    return ranges[found], order[following[found]]

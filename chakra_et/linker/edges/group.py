@@ -9,10 +9,13 @@ from chakra_et.linker.communication import Communication
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.workers import Workers
 
 
-def group_edges(table: Activities, communication: dict[int, Communication]) -> EdgeList:
-    """Edges between neighbours in each process group.
+def group_edges(
+    table: Activities, communication: dict[int, Communication], workers: Workers
+) -> EdgeList:
+    """Edges between neighbours in each process group, in the order in which they were asked for.
 
     Evidence: the group's name and recorded times. Communications of one group that overlap in time
     (sends and receives in one batch) have no edge between them.
@@ -21,7 +24,10 @@ def group_edges(table: Activities, communication: dict[int, Communication]) -> E
     rows = np.array(named, np.int64)
     rows = rows[table.lane[rows] != NONE]
     _, group = np.unique([communication[r].group or "" for r in rows.tolist()], return_inverse=True)
-    order = np.lexsort((table.start_ns[rows], group.ravel()))
+    issued_ns = table.start_ns.copy()
+    told = workers.asked != NONE
+    issued_ns[workers.transfers[told]] = table.start_ns[workers.asked[told]]
+    order = np.lexsort((table.start_ns[rows], issued_ns[rows], group.ravel()))
     rows, group = rows[order], group.ravel()[order]
     follows = (group[1:] == group[:-1]) & (table.end_ns[rows][:-1] <= table.start_ns[rows][1:])
     places = np.flatnonzero(follows)
