@@ -7,9 +7,15 @@
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 __version__ = "0.1.0"
+
+# Where a checkout has no symbolic links (Git for Windows, an sdist), `chakra_et.converters`,
+# `chakra_et.validators` and `chakra_et.schema` are the folders beside this one.
+if not Path(__file__).with_name("converters").is_dir():
+    __path__.append(str(Path(__file__).resolve().parents[1]))
 
 if TYPE_CHECKING:
     from chakra_et.conversion import Conversion, convert

@@ -173,13 +173,6 @@ def test_bytes_of_an_attribute(attribute: dict[str, Any], wire: str) -> None:
     assert message.SerializeToString() == bytes.fromhex("0a 01 6e") + bytes.fromhex(wire)
 
 
-def test_missing_protobuf_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "chakra_et.proto")
-    monkeypatch.setitem(sys.modules, "google.protobuf", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'chakra-et\[protobuf\]'"):
-        importlib.import_module("chakra_et.proto")
-
-
 # ------------------------------------------------------------------------------------------------
 # Registry and definitions
 

@@ -1,42 +1,103 @@
-"""Check that a wheel of this tree installs alone and converts the bundled pair.
+"""Check that the package installs from a wheel, from an sdist, and from a clone without links.
 
-Builds a wheel, installs it into a fresh environment without extras, and runs `chakra` there.
+    python tools/check_install.py
+
+- A wheel, in a fresh environment without extras, converts the bundled pair.
+- An unpacked sdist runs the tests that need neither real traces nor a compiler.
+- A clone made with `core.symlinks=false`, as Git for Windows makes it, does the same, and gives the
+  same wheel.
+
+Meant for CI: it installs packages.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TESTS = ("tests/test_public.py", "tests/test_schema.py", "tests/test_json_schema.py",
+         "tests/test_link.py", "tests/test_et_protobuf.py", "tests/test_cli.py")  # fmt: skip
 
 
 def main() -> int:
-    """Build, install, convert; 0 if all went well."""
+    """Run every check; 0 if all went well."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        environment = folder / "venv"
-        venv.create(environment, with_pip=True)
-        python = environment / "bin" / "python"
-        _run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT)
-        (wheel,) = folder.glob("*.whl")
-        _run(python, "-m", "pip", "install", "--quiet", wheel)
-        chakra = environment / "bin" / "chakra"
-        pair = ROOT / "examples" / "simple_add"
-        output = folder / "trace.0.et"
-        _run(
-            chakra, "convert", "--host", pair / "host.json.gz",
-            "--device", pair / "device.json.gz", "-o", output, cwd=folder,
-        )  # fmt: skip
-        _run(chakra, "info", output, cwd=folder)
-    print("1 passed, 0 failed")
+        venv.create(folder / "plain", with_pip=True)
+        python = folder / "plain" / "bin" / "python"
+        wheel = build_wheel(python, ROOT, folder / "wheel")
+        install_and_convert(python, wheel, folder)
+        check_sdist(folder)
+        check_clone_without_links(python, wheel, folder)
+    print("3 passed, 0 failed")
     return 0
 
 
-def _run(*command: object, cwd: Path | None = None) -> None:
+def build_wheel(python: Path, source: Path, target: Path) -> Path:
+    """The wheel of a source tree."""
+    run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", target, source)
+    (wheel,) = target.glob("*.whl")
+    return wheel
+
+
+def install_and_convert(python: Path, wheel: Path, folder: Path) -> None:
+    """The README's conversion with nothing but the wheel."""
+    run(python, "-m", "pip", "install", "--quiet", wheel)
+    chakra = python.with_name("chakra")
+    pair = ROOT / "examples" / "simple_add"
+    inputs = ("--host", pair / "host.json.gz", "--device", pair / "device.json.gz")
+    run(chakra, "convert", *inputs, "-o", folder / "trace.0.et", cwd=folder)
+    run(chakra, "info", folder / "trace.0.et", cwd=folder)
+    run(python, "-W", "error", "-c", "import chakra_et.proto.et_def_pb2", cwd=folder)
+
+
+def check_sdist(folder: Path) -> None:
+    """The sdist holds what its own tests need."""
+    backend = "import hatchling.build as b, sys; print(b.build_sdist(sys.argv[1]))"
+    (folder / "sdist").mkdir()
+    run(sys.executable, "-c", backend, folder / "sdist", cwd=ROOT)
+    (archive,) = (folder / "sdist").glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "sdist", filter="data")
+    (tree,) = (path for path in (folder / "sdist").iterdir() if path.is_dir())
+    run_tests(tree)
+
+
+def check_clone_without_links(python: Path, wheel: Path, folder: Path) -> None:
+    """A clone in which links are small files imports, passes its tests and builds the same."""
+    clone = folder / "clone"
+    run("git", "clone", "--quiet", "--config", "core.symlinks=false", ROOT, clone)
+    if (clone / "chakra_et" / "converters").is_symlink():
+        raise SystemExit("the clone has links")
+    run_tests(clone)
+    other = build_wheel(python, clone, folder / "clone-wheel")
+    if members(other) != members(wheel):
+        changed = sorted(set(members(other).items()) ^ set(members(wheel).items()))
+        raise SystemExit(f"the wheel of a clone without links differs: {changed[:6]}")
+
+
+def members(wheel: Path) -> dict[str, int]:
+    """The files of a wheel with their checksums, its list of them aside."""
+    with zipfile.ZipFile(wheel) as archive:
+        found = {info.filename: info.CRC for info in archive.infolist()}
+    return {name: crc for name, crc in found.items() if not name.endswith("RECORD")}
+
+
+def run_tests(tree: Path) -> None:
+    """Some tests of a source tree, by the environment at hand but not by its package."""
+    where = "import chakra_et, sys; sys.exit(not chakra_et.__file__.startswith(sys.argv[1]))"
+    run(sys.executable, "-c", where, tree.resolve(), cwd=tree)
+    run(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, cwd=tree)
+
+
+def run(*command: object, cwd: Path | None = None) -> None:
+    """Run a program, which must succeed."""
     words = [str(word) for word in command]
     print("$", " ".join(words), flush=True)
     subprocess.run(words, check=True, cwd=cwd)

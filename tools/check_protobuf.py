@@ -2,9 +2,8 @@
 
     python tools/check_protobuf.py
 
-For each runtime a virtual environment is made in a temporary folder, and the generated code is
-imported there with every warning an error, and put to work on one node. Meant for CI: it installs
-packages.
+Each runtime is installed into a temporary folder, and the generated code is imported with it, with
+every warning an error, and put to work on one node. Meant for CI: it installs packages.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ from derive import registry
 RUNTIMES = ("protobuf==5.29.*", "protobuf==6.33.*", "protobuf")
 
 PROBE = """
+import sys
 import google.protobuf
 from chakra_et.proto import et_def_pb2 as et
 node = et.Node(id=0, name="a", type=et.COMP_NODE, data_deps=[1, 300])
 wire = bytes.fromhex("12016118042a0301ac02")
 assert node.SerializeToString() == wire, node.SerializeToString().hex()
 assert et.Node.FromString(wire) == node
+assert google.protobuf.__file__.startswith(sys.path[1]), google.protobuf.__file__
 print(google.protobuf.__version__)
 """
 
@@ -42,14 +43,13 @@ def check_runtime(requirement: str) -> bool:
     """Whether the generated code runs on one protobuf runtime."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chakra-protobuf-") as folder:
-        python = Path(folder) / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         commands = [
-            [sys.executable, "-m", "venv", folder],
-            [*pip, requirement, *registry.dependencies()],
-            [str(python), "-W", "error", "-c", PROBE],
+            [*pip, "--no-deps", "--target", folder, requirement],
+            [sys.executable, "-W", "error", "-c", PROBE],
         ]
-        environment = {**os.environ, "PYTHONPATH": str(registry.ROOT)}
+        # Before the environment's own packages, so that this runtime is the one that is imported.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(registry.ROOT)])}
         said = ""
         for command in commands:
             done = subprocess.run(

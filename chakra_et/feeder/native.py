@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from chakra_et.errors import ChakraError
+from chakra_et.schema_files import schema_file
 
 CPP_DIR: Final = Path(__file__).resolve().parent / "cpp"
 INCLUDE_DIR: Final = CPP_DIR / "include"
@@ -14,7 +15,6 @@ SOURCE_DIR: Final = CPP_DIR / "src"
 CMAKE_DIR: Final = CPP_DIR / "cmake"
 
 _FACADES: Final = {"astra-sim": "feeder_v3", "mlcommons": "feeder"}
-_SCHEMA: Final = Path(__file__).resolve().parents[1] / "schema" / "et_def.proto"
 
 
 def install_facade(name: str, chakra: Path) -> list[Path]:
@@ -35,6 +35,6 @@ def install_facade(name: str, chakra: Path) -> list[Path]:
     schema = chakra / "schema" / "protobuf" / "et_def.proto"
     if not schema.exists():
         schema.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_SCHEMA, schema)
+        shutil.copyfile(schema_file("et_def.proto"), schema)
         written.append(schema)
     return written

@@ -1,11 +1,3 @@
-"""The generated protobuf messages. The codec is the only module that needs them."""
+"""The generated protobuf messages, for those who want messages. The core does not import them."""
 
-try:
-    import google.protobuf
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "the protobuf messages need the protobuf package: pip install 'chakra-et[protobuf]'",
-        name="google.protobuf",
-    ) from error
-
-__all__ = ["et_def_pb2"]
+__all__ = ["et_def_pb2", "feeder_pb2"]

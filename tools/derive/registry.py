@@ -68,11 +68,6 @@ def load(path: Path = SCHEMA / "attributes.toml") -> Registry:
     return registry
 
 
-def dependencies() -> list[str]:
-    """What the package itself needs, from pyproject.toml."""
-    return msgspec.convert(_toml(ROOT / "pyproject.toml")["project"]["dependencies"], list[str])
-
-
 def enum(name: str, proto: str | None = None) -> list[EnumValue]:
     """The values of an enum, each with the comment before it."""
     values, comment = [], ""
