@@ -1,4 +1,4 @@
-"""Where the files of `schema/` lie: in an installed package, and in a checkout with or without links."""
+"""Where the files of `schema/` lie, in an installed package and in a checkout."""
 
 from __future__ import annotations
 

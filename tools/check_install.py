@@ -21,8 +21,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("tests/test_public.py", "tests/test_schema.py", "tests/test_json_schema.py",
-         "tests/test_link.py", "tests/test_et_protobuf.py", "tests/test_cli.py")  # fmt: skip
+TESTS = ("tests/test_public.py", "tests/test_schema.py", "tests/test_link.py", "tests/test_cli.py")
 
 
 def main() -> int:
