@@ -48,6 +48,11 @@ class Evidence(IntEnum):
     STREAM_OVERLAP = EdgeKind.STREAM, "times around an overlap"
     EVENT_RECORD = EdgeKind.EVENT, "record of the wait with the event's call"
     EVENT_STREAM = EdgeKind.EVENT, "record of the wait without the event's call", True
+    EVENT_LAUNCHED_LAST = (
+        EdgeKind.EVENT,
+        "record of the wait with the event's call but no stream",
+        True,
+    )
     EVENT_CALL = EdgeKind.EVENT, "call that makes the stream wait", True
     EVENT_CALL_TIMES = EdgeKind.EVENT, "call that makes some stream wait and times", True
     EVENT_GRAPH = EdgeKind.EVENT, "times inside a graph", True
@@ -57,6 +62,11 @@ class Evidence(IntEnum):
     SYNC_RECORD = EdgeKind.SYNC, "record of the wait"
     SYNC_DEVICE = EdgeKind.SYNC, "call for the whole device"
     SYNC_FILE = EdgeKind.SYNC, "the file itself"
+    SYNC_LAUNCHED_LAST = (
+        EdgeKind.SYNC,
+        "record of the wait with the event's call but no stream",
+        True,
+    )
     SYNC_TIMES = EdgeKind.SYNC, "end during the call", True
     SYNC_LAST_USED = EdgeKind.SYNC, "stream that the thread used last", True
     DATA_STORAGE = EdgeKind.DATA, "id of the storage"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.kineto.categories import ANNOTATIONS
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 
@@ -84,15 +85,29 @@ def attribute(table: Activities, device: DeviceTrace) -> Attribution:
     table.caller[work[use]] = named[use]
     table.called_by[work[use]] = Evidence.CALL_ID
     compared = launched & (by_external != NONE)
-    call, op = table.launch[work[compared]], by_external[compared]
-    around = (table.lane[op] == table.lane[call]) & (table.start_ns[op] <= table.start_ns[call])
-    agreeing = np.count_nonzero(around & (table.start_ns[call] <= table.end_ns[op]))
+    around = _operation_around(table, device, table.launch[work[compared]])
+    agreeing = np.count_nonzero(around == by_external[compared])
     return Attribution(
         int(np.count_nonzero(use)),
         int(np.count_nonzero(~launched)),
         int(agreeing),
         int(np.count_nonzero(compared)),
     )
+
+
+def _operation_around(table: Activities, device: DeviceTrace, calls: Rows) -> Rows:
+    """The innermost operation around each call that is no annotation, or `NONE`.
+
+    The profiler gives device work the id of that operation; annotations have ids of their own.
+    """
+    annotations = np.array([c in ANNOTATIONS for c in device.categories.in_order], np.bool_)
+    around = table.nested_in[calls]
+    while True:
+        named = annotations[device.category[table.record[around]]]
+        other = (around != NONE) & (named | (table.role[around] != Role.OP))
+        if not other.any():
+            return around
+        around[other] = table.nested_in[around[other]]
 
 
 def _rows_with(table: Activities, ids: Rows, ops: Rows, wanted: Rows) -> Rows:

@@ -26,6 +26,7 @@ from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
 from chakra_et.linker.edges.pending import given_to_streams
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
+from chakra_et.linker.edges.recorded_on import with_streams_of_events
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
 from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
 from chakra_et.linker.edges.thread import backward_edges, thread_edges
@@ -142,7 +143,7 @@ def _waits(
         syncs = EdgeList.by(Evidence.SYNC_RECORD, none, none)
         return _Waits(syncs, syncs, EdgeList.by(Evidence.EVENT_RECORD, none, none), {}, False)
     launched = launched_work(table, device, streams)
-    calls = wait_calls(table, device)
+    calls = with_streams_of_events(table, launched, wait_calls(table, device))
     given = given_to_streams(table, launched, calls)
     syncs = sync_edges(table, launched, calls, given)
     kernels = communication[table.work[communication]]

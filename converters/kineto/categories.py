@@ -48,6 +48,9 @@ ROLES: Final[dict[str, Role]] = {
     "Ascend Hardware": Role.WORK,
 }
 
+ANNOTATIONS: Final = frozenset({"user_annotation"})
+"""Spans that a program names: they enclose operations and are none themselves."""
+
 DEVICE_CATEGORIES: Final = frozenset(c for c, role in ROLES.items() if role is Role.WORK)
 
 LEFT_OUT: Final[dict[str, str]] = {

@@ -90,5 +90,7 @@ def given_to_streams(table: Activities, launched: Launched, calls: WaitCalls) ->
         sources = [s for s in given.by(awaited, recorded_at) if table.lane[s] != own]
         until, target = given.next_launch(waiting, asked)
         by = Evidence.EVENT_STREAM if record == NONE else Evidence.EVENT_RECORD
+        if calls.guessed[place]:
+            by = Evidence.EVENT_LAUNCHED_LAST
         given.add(waiting, StreamWait(asked, until, target, sources, by))
     return given

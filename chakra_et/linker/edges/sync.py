@@ -8,8 +8,9 @@ leads into the activity after the call on its thread.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -75,6 +76,8 @@ def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: G
             continue
         if told:
             by = Evidence.SYNC_RECORD if calls.recorded[place] else Evidence.SYNC_DEVICE
+            if calls.guessed[place]:
+                by = Evidence.SYNC_LAUNCHED_LAST
             for work in last.tolist():
                 found.add(work, call, by)
             continue
@@ -144,17 +147,16 @@ def sync_scopes(
 def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     """Device copies that the launching call waited for.
 
-    Evidence: a call that is not named asynchronous, or a copy from or to pageable memory of the
-    host; and the copy ended before the call did.
+    Evidence: a call that is not named asynchronous, or a copy from a device to pageable memory of
+    the host; and the copy ended before the call did.
     """
     copies = np.flatnonzero(table.work & (table.launch != NONE))
     category = np.array([c in _COPIES for c in device.categories.in_order], np.bool_)
     copies = copies[category[device.category[table.record[copies]]]]
     call = table.launch[copies]
     asynchronous = np.array(["Async" in name for name in device.names.in_order], np.bool_)
-    pageable = np.array([_to_pageable(name) for name in device.names.in_order], np.bool_)
     waits = ~asynchronous[device.name[table.record[call]]]
-    waits |= pageable[device.name[table.record[copies]]]
+    waits |= _to_pageable(device, table.record[copies])
     ended = table.end_ns[copies] <= table.end_ns[call]
     blocking: Rows = copies[waits & ended & (table.role[call] == Role.CALL)]
     return blocking
@@ -166,8 +168,30 @@ _INSIDE: Final = 64
 _COPIES: Final = frozenset({"gpu_memcpy", "Memcpy"})
 
 
-def _to_pageable(name: str) -> bool:
-    return "Pageable)" in name and "DtoH" in name
+class _Copy(msgspec.Struct, gc=False):
+    """What newer profilers say of a copy in its arguments, and older ones in its name."""
+
+    kind: Any = msgspec.field(default="", name="copy kind")
+    target: Any = msgspec.field(default="", name="dst kind")
+
+
+def _to_pageable(device: DeviceTrace, copies: Rows) -> npt.NDArray[np.bool_]:
+    """Which copies (rows of the profile) go from a device to pageable memory of the host."""
+    names = device.names.in_order
+    by_name = np.array(["Pageable)" in name and "DtoH" in name for name in names], np.bool_)
+    found: npt.NDArray[np.bool_] = by_name[device.name[copies]]
+    for place, row in enumerate(copies.tolist()):
+        if b'"dst kind"' in device.args[row]:
+            found[place] = _says_pageable(device.args[row])
+    return found
+
+
+def _says_pageable(args: bytes) -> bool:
+    try:
+        copy = msgspec.json.decode(args, type=_Copy)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return str(copy.target).lower() == "pageable" and str(copy.kind).lower() in ("dtoh", "")
 
 
 def copy_edges(table: Activities, copies: Rows) -> EdgeList:

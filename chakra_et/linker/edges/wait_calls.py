@@ -71,6 +71,7 @@ class WaitCalls:
     `call` is the row of the activity table, `kind` a `Wait`. `recorded` tells whether the profile
     has a record of the wait; then `stream` is the waiting stream, `awaited` the stream waited for
     and `record` the call that recorded the event (a row), each `NONE` where it does not say.
+    `guessed` marks those whose `awaited` stream is not told, but taken from the order of launches.
     `has_records` tells whether the profiler recorded waits at all.
     """
 
@@ -81,6 +82,7 @@ class WaitCalls:
     stream: Rows
     awaited: Rows
     record: Rows
+    guessed: npt.NDArray[np.bool_]
     has_records: bool
 
     def of(self, *kinds: Wait) -> Rows:
@@ -123,6 +125,7 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
         calls[use],
         kind[use],
         recorded[use],
+        guessed=np.zeros(len(use), np.bool_),
         has_records=bool(recorded.any()),
         **{name: column[use] for name, column in columns.items()},
     )
