@@ -7,6 +7,7 @@ from typing import Any
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.linker.evidence import Evidence
+from chakra_et.linker.explain import explain
 from chakra_et.linker.report import Report
 from chakra_et.model import EdgeKind
 
@@ -66,6 +67,18 @@ def callers(result: Conversion, name: str) -> set[str]:
         if node.name == name
         for source, kind, _ in node.edges
         if kind is EdgeKind.CALL
+    }
+
+
+def edges_into(result: Conversion, name: str) -> set[tuple[str, str, str | None]]:
+    """Source, kind and evidence of all edges but calls into the one node of a name."""
+    trace = result.trace
+    (row,) = (row for row, other in enumerate(names(result)) if other == name)
+    by_id = {node.id: node.name for node in trace.nodes}
+    return {
+        (by_id[edge.source], edge.kind.label, edge.evidence)
+        for edge in explain(trace, row)
+        if edge.kind is not EdgeKind.CALL
     }
 
 

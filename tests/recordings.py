@@ -98,6 +98,18 @@ class Profile:
         known = {} if rf_id is None else {"Record function id": rf_id}
         return self._add(cat, name, PID, tid, ts, dur, {**known, **args})
 
+    def arrow(self, number: int, begin: tuple[int, float], end: tuple[int, float]) -> Profile:
+        """An arrow between two pieces of device work: stream and time of each end."""
+        for phase, (stream, ts) in zip("sf", (begin, end), strict=True):
+            place = {"pid": 0, "tid": stream, "ts": ts}
+            self.events.append({"ph": phase, "cat": "ac2g", "name": "ac2g", "id": number, **place})
+        return self
+
+    def wait(self, kind: str, ts: float, correlation: int, **args: Any) -> Profile:
+        """The profiler's record of a wait, beside its call."""
+        told = {"cuda_sync_kind": kind, "device": 0, "context": 1, "correlation": correlation}
+        return self._add("cuda_sync", kind, 0, args.get("stream", 0), ts, 0.5, {**told, **args})
+
     def flow(self, phase: str, number: int, ts: float, *, tid: int = MAIN) -> Profile:
         """One end of an arrow from a forward ("s") to a backward operation ("f")."""
         end = {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": number, "ts": ts}

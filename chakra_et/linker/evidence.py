@@ -47,6 +47,7 @@ class Evidence(IntEnum):
     STREAM_ORDER = EdgeKind.STREAM, "order of starts"
     STREAM_OVERLAP = EdgeKind.STREAM, "times around an overlap"
     EVENT_RECORD = EdgeKind.EVENT, "record of the wait with the event's call"
+    EVENT_ARROW = EdgeKind.EVENT, "arrow between nodes of a graph"
     EVENT_STREAM = EdgeKind.EVENT, "record of the wait without the event's call", True
     EVENT_LAUNCHED_LAST = (
         EdgeKind.EVENT,

@@ -20,6 +20,7 @@ from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.data import data_edges, mark_only_ties
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import event_edges
+from chakra_et.linker.edges.graph import graph_arrows
 from chakra_et.linker.edges.group import group_edges
 from chakra_et.linker.edges.habit import habit_edges
 from chakra_et.linker.edges.launch import launch_edges
@@ -95,7 +96,9 @@ def link(
     streams = stream_order(table)
     hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over, workers)
-    waits = _waits(table, device, streams, np.array(sorted(found.of(table)), np.int64))
+    arrows, drawn = graph_arrows(table, device, warnings)
+    communication = np.array(sorted(found.of(table)), np.int64)
+    waits = _waits(table, device, streams, communication, arrows)
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
     edges = _edges(table, host, device, streams, time)
@@ -115,7 +118,7 @@ def link(
     report.evidence = counted(evidence)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
-    report.joins += [*joins, *hand_over_joins(hand_over, time.by)]
+    report.joins += [*joins, *drawn, *hand_over_joins(hand_over, time.by)]
     if linked is not None:
         leave_unsaid(trace, report)
     return Linked(trace, report)
@@ -136,7 +139,11 @@ class _Waits:
 
 
 def _waits(
-    table: Activities, device: DeviceTrace | None, streams: StreamOrder, communication: Rows
+    table: Activities,
+    device: DeviceTrace | None,
+    streams: StreamOrder,
+    communication: Rows,
+    arrows: EdgeList,
 ) -> _Waits:
     if device is None:
         none = np.zeros(0, np.int64)
@@ -148,7 +155,7 @@ def _waits(
     syncs = sync_edges(table, launched, calls, given)
     kernels = communication[table.work[communication]]
     events = [
-        event_edges(table, launched, calls, given),
+        event_edges(table, launched, calls, given, arrows),
         habit_edges(table, launched, calls, kernels),
     ]
     return _Waits(

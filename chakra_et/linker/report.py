@@ -15,6 +15,7 @@ import numpy.typing as npt
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.categories import (
     DEVICE_CATEGORIES,
+    GRAPH_ARROW,
     LEFT_OUT,
     LEFT_OUT_PHASES,
     UNKNOWN,
@@ -220,6 +221,10 @@ def _records(table: Activities, device: DeviceTrace) -> dict[str, Tally]:
         if phase != "X":
             reason = LEFT_OUT_PHASES.get(phase, f"phase {phase}")
             tally.left_out[LEFT_OUT.get(category, reason)] += count
+    if device.graph_flows.ends and "ac2g" in tallies:
+        flows, arrows = tallies["ac2g"].left_out, device.graph_flows.ends
+        flows[GRAPH_ARROW] += arrows
+        flows -= Counter({LEFT_OUT["ac2g"]: arrows})
     taken = table.record[table.record != NONE]
     merged = np.zeros(len(device), np.bool_)
     merged[table.record[(table.record != NONE) & (table.host != NONE)]] = True

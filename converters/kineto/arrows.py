@@ -1,4 +1,4 @@
-"""Flow arrows from forward to backward operations, as columns."""
+"""Flow arrows that are evidence of edges, as columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto.categories import FORWARD_FLOWS
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.kineto.times import nanoseconds, time_or_none
 
@@ -40,27 +39,32 @@ class Ends:
 class Arrows:
     """Arrows with both ends: arrow i leads from `source[i]` to `target[i]`.
 
-    `incomplete` counts ends without a counterpart, or with several.
+    `incomplete` counts ends without a counterpart, or with several; `ends` counts all.
     """
 
     source: Ends = field(default_factory=Ends)
     target: Ends = field(default_factory=Ends)
     incomplete: int = 0
+    ends: int = 0
 
     def __len__(self) -> int:
         return len(self.source)
 
 
-class ForwardFlows:
-    """Collects the arrows from forward to backward operations while a profile is read."""
+class ArrowReader:
+    """Collects the arrows of some categories while a profile is read.
 
-    def __init__(self) -> None:
+    With `least`, only those count whose id is a number no less than that.
+    """
+
+    def __init__(self, categories: frozenset[str], least: int | None = None) -> None:
+        self._categories, self._least = categories, least
         self._columns: dict[str, list[list[IntColumn]]] = {phase: [] for phase in _PHASES}
 
     def add(self, events: list[Event], integers: Integers) -> None:
         """Take in the arrows among some records; `integers` reads ids. Ends without a time go."""
         for phase, parts in self._columns.items():
-            ends = [e for e in events if e.ph == phase and e.cat in FORWARD_FLOWS]
+            ends = [e for e in events if e.ph == phase and self._counts(e)]
             try:
                 times = nanoseconds([e.ts for e in ends])
             except ValueError:
@@ -68,6 +72,11 @@ class ForwardFlows:
                 times = nanoseconds([e.ts for e in ends])
             ids = [integers([getattr(e, name) for e in ends], 0) for name in ("pid", "tid", "id")]
             parts.append([*ids, times])
+
+    def _counts(self, event: Event) -> bool:
+        if event.cat not in self._categories:
+            return False
+        return self._least is None or (isinstance(event.id, int) and event.id >= self._least)
 
     def pairs(self, base_time_ns: int) -> Arrows:
         """Both ends of each arrow.
@@ -87,7 +96,7 @@ class ForwardFlows:
             for (_, pid, tid, time), rows in zip(sides, kept, strict=True)
         )
         lost = sum(len(c) - len(rows) for c, rows in zip(of_sides, kept, strict=True))
-        return Arrows(source, target, lost)
+        return Arrows(source, target, lost, sum(map(len, of_sides)))
 
 
 def _sorted(

@@ -42,6 +42,7 @@ ROLES: Final[dict[str, Role]] = {
     "Memset": Role.WORK,
     "mtia_ccp_events": Role.WORK,
     "hpu_op": Role.WORK,
+    "graph_host_node": Role.WORK,
     "cuda_sync": Role.SYNC,
     "xpu_sync": Role.SYNC,
     "CANN": Role.CALL,
@@ -97,6 +98,12 @@ LAUNCH_FLOWS: Final = frozenset({"HostToDevice"})
 
 FORWARD_FLOWS: Final = frozenset({"fwdbwd"})
 """Flow arrows from a forward operation to the backward operation that follows from it."""
+
+GRAPH_FLOWS: Final = frozenset({"ac2g"})
+FIRST_GRAPH_FLOW: Final = 1 << 40
+"""Flow arrows with ids from this on lead from node to node inside a launch of a graph."""
+
+GRAPH_ARROW: Final = "arrow between nodes of a graph: evidence, not work"
 
 NO_STREAM: Final = (-1, (1 << 32) - 1, (1 << 64) - 1)
 """How profilers say that a wait is not about one stream."""

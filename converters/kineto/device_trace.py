@@ -70,6 +70,8 @@ class DeviceTrace:
     process_names: dict[int, str] = field(default_factory=dict)
     forward_flows: Arrows = field(default_factory=Arrows)
     """Arrows from forward to backward operations, of all threads in the file."""
+    graph_flows: Arrows = field(default_factory=Arrows)
+    """Arrows between device rows: what the nodes of graphs wait for."""
 
     def select(self, mask: npt.NDArray[np.bool_], reason: str) -> DeviceTrace:
         """The trace of some of the records; the others are counted as left out."""

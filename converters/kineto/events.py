@@ -45,6 +45,7 @@ class DeviceArgs(msgspec.Struct, gc=False):
     device_id: Any = -1
     stream: Any = -1
     stream_id: Any = -1
+    original_stream: Any = -1
     queue: Any = msgspec.field(default=-1, name="sycl queue")
     context: Any = -1
     bytes: Any = -1

@@ -11,9 +11,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto.arrows import ForwardFlows
+from chakra_et.converters.kineto.arrows import ArrowReader
 from chakra_et.converters.kineto.categories import (
+    FIRST_GRAPH_FLOW,
     FORWARD_FLOWS,
+    GRAPH_FLOWS,
     LAUNCH_FLOWS,
     LEFT_OUT,
     NO_STREAM,
@@ -43,7 +45,7 @@ _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = 
     ("sequence", -1, ("sequence",), True, False),
     ("fwd_thread", 0, ("fwd_thread",), True, False),
     ("correlation", NO_ID, ("correlation", "connection"), False, True),
-    ("stream", NO_ID, ("stream", "queue", "stream_id"), False, True),
+    ("stream", NO_ID, ("original_stream", "stream", "queue", "stream_id"), False, True),
     ("context", NO_ID, ("context",), False, True),
     ("size_bytes", NO_ID, ("bytes",), False, True),
     ("device", NO_ID, ("device", "in_device", "device_id"), False, True),
@@ -89,7 +91,8 @@ class _Columns:
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.flows = Flows()
-        self.forward_flows = ForwardFlows()
+        self.forward_flows = ArrowReader(FORWARD_FLOWS)
+        self.graph_flows = ArrowReader(GRAPH_FLOWS, FIRST_GRAPH_FLOW)
         self.phases: list[Event] = []
         self.marks: set[str] = set()
 
@@ -108,6 +111,8 @@ class _Columns:
             self.flows.add(events)
         if any(category in FORWARD_FLOWS for category, _ in counts):
             self.forward_flows.add(events, self._integers)
+        if any(category in GRAPH_FLOWS for category, _ in counts):
+            self.graph_flows.add(events, self._integers)
         if any(phase in (BEGIN, END) for _, phase in counts):
             self.phases += [event for event in events if event.ph in (BEGIN, END)]
         self._add_spans([e for e in events if e.ph == "X" and e.cat not in LEFT_OUT])
@@ -260,6 +265,7 @@ class _Columns:
             left_out=self.left_out,
             process_names=self.process_names,
             forward_flows=self.forward_flows.pairs(base_time_ns),
+            graph_flows=self.graph_flows.pairs(base_time_ns),
             **columns,
         )
         if far.any():
@@ -284,13 +290,13 @@ class _Columns:
 
 
 def _first_told(args: list[Any], fields: tuple[str, ...], default: int) -> list[Any]:
-    """The first of the given fields that each record has; few files use the later ones."""
-    values = list(map(attrgetter(fields[0]), args))
-    for name in fields[1:]:
-        others = list(map(attrgetter(name), args))
-        if others.count(default) < len(others):
-            values = [
-                other if value == default else value
-                for value, other in zip(values, others, strict=True)
-            ]
+    """The first of the given fields that each record has; few files use more than one."""
+    columns = [list(map(attrgetter(name), args)) for name in fields]
+    told = [column for column in columns if column.count(default) < len(column)]
+    values = told[0] if told else columns[0]
+    for others in told[1:]:
+        values = [
+            other if value == default else value
+            for value, other in zip(values, others, strict=True)
+        ]
     return values

@@ -30,15 +30,20 @@ _REACH: Final = 256
 """How many pieces of work of a stream are looked at, back from the last one launched."""
 
 
-def event_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
-    """All event edges: recorded ones where the profile has records, inferred ones where not."""
+def event_edges(
+    table: Activities, launched: Launched, calls: WaitCalls, given: Given, arrows: EdgeList
+) -> EdgeList:
+    """All event edges: recorded ones where the profile has records, inferred ones where not.
+
+    `arrows` are those that the profile draws between nodes of graphs.
+    """
     waits = calls.of(Wait.STREAM_EVENT)
     if len(launched.lanes) < 2:
-        return _edges([])
-    edges = [recorded_edges(table, given)]
+        return arrows
+    edges = [arrows, recorded_edges(table, given)]
     if not calls.has_records:
         edges.append(inferred_edges(table, launched, calls.call[waits]))
-    edges.append(graph_edges(table, launched))
+    edges.append(graph_edges(table, launched, table.launch[arrows.target]))
     return EdgeList.joined(edges)
 
 
@@ -120,14 +125,16 @@ def _next_everywhere(table: Activities, launched: Launched, call: int) -> list[i
     return found
 
 
-def graph_edges(table: Activities, launched: Launched) -> EdgeList:
+def graph_edges(table: Activities, launched: Launched, told: Rows) -> EdgeList:
     """Edges between streams inside one launch of a graph, where times show them.
 
-    A graph's inner dependencies are in no profile. Work that starts late, and soon after work of
-    the same launch on another stream has ended, is taken to have waited for it.
+    Most profiles do not hold a graph's inner dependencies. Work that starts late, and soon after
+    work of the same launch on another stream has ended, is taken to have waited for it; not so in
+    launches of which the profile has `told`.
     """
     launch = table.launch[launched.work]
     several = _launches_on_several_streams(launch, launched.lane)
+    several = several[~np.isin(several, told)]
     late = unexplained(table, launched)
     edges: list[tuple[int, int, Evidence]] = []
     grouped = np.argsort(launch, kind="stable")
