@@ -89,6 +89,8 @@ def find_groups(host: HostTrace | None, device: DeviceTrace | None, rank: int | 
     """What the profile's `distributedInfo` and the host trace's group nodes say."""
     info = {} if device is None else device.metadata.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
+    if rank is None and device is not None:
+        rank = device.rank
     table = GroupTable(
         rank=_integer(info.get("rank")) if rank is None else rank,
         world_size=_integer(info.get("world_size")),

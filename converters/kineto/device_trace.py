@@ -68,6 +68,10 @@ class DeviceTrace:
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Records in `counts` that are not among the rows, by category and reason."""
     process_names: dict[int, str] = field(default_factory=dict)
+    labels: dict[int, set[str]] = field(default_factory=dict)
+    """What a process is called: by its name, by labels, and by an id that is no number."""
+    rank: int | None = None
+    """The rank of a process whose profile was part of a merged one."""
     forward_flows: Arrows = field(default_factory=Arrows)
     """Arrows from forward to backward operations, of all threads in the file."""
     graph_flows: Arrows = field(default_factory=Arrows)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto.categories import Role
 from chakra_et.converters.kineto.device_trace import DeviceTrace
-
-Rows = npt.NDArray[np.int64]
+from chakra_et.converters.kineto.owners import Owners, find_owners
 
 
 def process_ids(device: DeviceTrace) -> list[int]:
@@ -20,50 +20,45 @@ def process_ids(device: DeviceTrace) -> list[int]:
 
 
 def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
-    """The profile of each process. Ids are per process, so nothing may be joined across them.
+    """The profile of each process, in order of rank.
 
-    Device rows carry the number of a device, not of a process: they belong to the process that
-    launched most of their work, going by correlation ids and times. Records that are no rows
-    count for the first process.
+    Ids are per process, so nothing may be joined across them. Records that are no rows count for
+    the first process. A process that tells no rank gets the first one that is free.
     """
     pids = process_ids(device)
     if len(pids) < 2:
         return dict.fromkeys(pids or [0], device)
-    owner = np.full(len(device), pids[0], np.int64)
-    on_host = (device.role == Role.OP) | (device.role == Role.CALL)
-    own = on_host & np.isin(device.pid, pids)
-    owner[own] = device.pid[own]
-    for place in np.unique(device.pid[~own]).tolist():
-        rows = np.flatnonzero(~own & (device.pid == place))
-        owner[rows] = place if place in pids else _owner(device, rows, pids)
-    return {pid: _part(device, owner, pid, first=pid == pids[0]) for pid in pids}
+    owners = find_owners(device, pids)
+    ranks = _ranks(pids, owners)
+    parts = {pid: _part(device, owners.pid == pid, first=pid == pids[0]) for pid in pids}
+    if owners.unsure:
+        numbers = ", ".join(map(str, sorted(set(owners.unsure))))
+        parts[pids[0]].warnings.append(
+            f"nothing tells whose the devices {numbers} of the merged profile are; each went to a "
+            "process without a device, in order of rank"
+        )
+    return {
+        pid: replace(parts[pid], rank=ranks[pid])
+        for pid in sorted(pids, key=lambda pid: ranks[pid])
+    }
 
 
-def _owner(device: DeviceTrace, rows: Rows, pids: list[int]) -> int:
-    """The process with most calls whose ids these rows have, and that came just before them."""
-    best = (-1, 0, pids[0])
-    for pid in pids:
-        calls = np.flatnonzero((device.role == Role.CALL) & (device.pid == pid))
-        ids, first = np.unique(device.correlation[calls], return_index=True)
-        if len(ids) == 0:
-            continue
-        place = np.minimum(np.searchsorted(ids, device.correlation[rows]), len(ids) - 1)
-        found = ids[place] == device.correlation[rows]
-        delay = device.start_ns[rows] - device.start_ns[calls[first[place]]]
-        good = found & (delay >= 0)
-        score = (int(np.count_nonzero(good)), -int(delay[good].sum()), pid)
-        best = max(best, score)
-    return best[2]
+def _ranks(pids: list[int], owners: Owners) -> dict[int, int]:
+    """The rank of each process: the one that it tells, else the next that is free."""
+    taken = set(owners.ranks.values())
+    free = (rank for rank in count() if rank not in taken)
+    return {pid: owners.ranks[pid] if pid in owners.ranks else next(free) for pid in pids}
 
 
-def _part(device: DeviceTrace, owner: Rows, pid: int, *, first: bool) -> DeviceTrace:
-    part = device.select(owner == pid, "")
+def _part(device: DeviceTrace, mine: npt.NDArray[np.bool_], *, first: bool) -> DeviceTrace:
+    part = device.select(mine, "")
+    part.warnings = list(device.warnings) if first else []
     categories = device.categories.in_order
     codes, counts = np.unique(part.category, return_counts=True)
     own = Counter({(categories[c], "X"): int(n) for c, n in zip(codes, counts, strict=True)})
     if not first:
         return replace(part, counts=dict(own), left_out=Counter())
-    codes, counts = np.unique(device.category[owner != pid], return_counts=True)
+    codes, counts = np.unique(device.category[~mine], return_counts=True)
     others = Counter({(categories[c], "X"): int(n) for c, n in zip(codes, counts, strict=True)})
     rest = Counter(device.counts)
     rest.subtract(others)

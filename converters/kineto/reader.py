@@ -52,6 +52,8 @@ _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = 
 )
 """Columns made of arguments: the value of records without it, the fields of which the first that
 is there counts, and whether operations and other records can have it."""
+_ROW_NAMES: Final = {"thread_name": "name", "process_name": "name", "process_labels": "labels"}
+"""Records that name a thread or a process, and the argument that holds the name."""
 _ODD_ARGS: Final = "arguments that are no object"
 _LATEST_NS: Final = 1 << 62
 _FIRST: Final = 1000
@@ -93,6 +95,7 @@ class _Columns:
         self.flows = Flows()
         self.forward_flows = ArrowReader(FORWARD_FLOWS)
         self.graph_flows = ArrowReader(GRAPH_FLOWS, FIRST_GRAPH_FLOW)
+        self.labels: dict[int, set[str]] = {}
         self.phases: list[Event] = []
         self.marks: set[str] = set()
 
@@ -105,7 +108,7 @@ class _Columns:
         self.counts.update(counts)
         if any(phase == "M" for _, phase in counts):
             for event in events:
-                if event.ph == "M" and event.name in ("thread_name", "process_name"):
+                if event.ph == "M" and event.name in _ROW_NAMES:
                     self._name_row(event)
         if any(category in LAUNCH_FLOWS for category, _ in counts):
             self.flows.add(events)
@@ -134,12 +137,14 @@ class _Columns:
     def _name_row(self, event: Event) -> None:
         pid, tid = (int(self._integers([value], 0)[0]) for value in (event.pid, event.tid))
         try:
-            name = str(msgspec.json.decode(bytes(event.args)).get("name"))
+            name = str(msgspec.json.decode(bytes(event.args)).get(_ROW_NAMES[event.name]))
         except (msgspec.DecodeError, AttributeError, RecursionError):
             return
+        if event.name != "thread_name":
+            self.labels.setdefault(pid, set()).add(name)
         if event.name == "process_name":
             self.process_names[pid] = name
-        elif isinstance(event.pid, int) and isinstance(event.tid, int):
+        elif event.name == "thread_name" and type(event.pid) is type(event.tid) is int:
             self.thread_names[pid, tid] = name
 
     def _timed(self, spans: list[Event]) -> tuple[list[Times], list[Event]]:
@@ -242,7 +247,9 @@ class _Columns:
         if metadata.get("displayTimeUnit") == "ns":
             warnings.append("displayTimeUnit is ns, a hint to viewers; times were read as us")
         warnings += self._add_phases()
-        columns = {name: self._joined(name) for name in (
+        for text, code in self.odd_ids.items():
+            self.labels.setdefault(-2 - code, set()).add(text)
+        columns: dict[str, Any] = {name: self._joined(name) for name in (
             "role", "category", "name", "pid", "tid", "start_ns", "duration_ns", "correlation",
             "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context",
             "size_bytes",
@@ -264,6 +271,7 @@ class _Columns:
             repairs=repairs,
             left_out=self.left_out,
             process_names=self.process_names,
+            labels=self.labels,
             forward_flows=self.forward_flows.pairs(base_time_ns),
             graph_flows=self.graph_flows.pairs(base_time_ns),
             **columns,

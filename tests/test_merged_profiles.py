@@ -1,0 +1,188 @@
+"""Profiles of several processes in one file: each kernel goes to the process that launched it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from accounts import assert_adds_up
+from recordings import write_json
+
+from chakra_et import Conversion, convert_directory
+from chakra_et.definitions import NodeType
+
+STEPS = 4
+Event = dict[str, Any]
+
+
+def facts(rank: int, world: int) -> dict[str, Any]:
+    """What the profiler says of a collective."""
+    return {
+        "Collective name": "allreduce",
+        "In msg nelems": 1024,
+        "dtype": "BFloat16",
+        "Group size": world,
+        "Process Group Name": "tp:0",
+        "Process Group Ranks": str(list(range(world))),
+        "Rank": rank,
+    }
+
+
+def profile(
+    rank: int,
+    *,
+    pid: Any,
+    device: Any,
+    collective: dict[str, Any] | None,
+    first_id: int = 1,
+    skew: float = 0,
+    kernels: bool = True,
+    label: str = "",
+) -> list[Event]:
+    """Steps of a product and an all-reduce, as the profile of one rank has them."""
+    told = collective or {}
+    name = "aten::mul" if collective is None else "record_param_comms"
+    kernel = "scale" if collective is None else "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)"
+    number = device if isinstance(device, int) else 0
+    events: list[Event] = []
+    for step in range(STEPS):
+        ids = first_id + 2 * step, first_id + 2 * step + 1
+        work = {"device": number, "stream": 7}
+        for cat, what, ts, dur, args in (
+            ("cpu_op", "aten::mm", 0, 20, {"External id": step + 1}),
+            ("cuda_runtime", "cudaLaunchKernel", 5, 5, {"correlation": ids[0]}),
+            ("kernel", f"gemm_r{rank}", 15, 30, {**work, "correlation": ids[0]}),
+            ("cpu_op", name, 40, 20, told),
+            ("cuda_runtime", "cudaLaunchKernelExC", 45, 5, {"correlation": ids[1]}),
+            ("kernel", kernel, 55, 20, {**work, "stream": 20, "correlation": ids[1], **told}),
+        ):
+            if cat == "kernel" and not kernels:
+                continue
+            row = (device, args["stream"]) if cat == "kernel" else (pid, pid)
+            times = {"ts": 100 * step + ts + skew, "dur": dur}
+            event = {"ph": "X", "cat": cat, "name": what, "args": args, **times}
+            events.append({**event, "pid": row[0], "tid": row[1]})
+    for of in (pid, device) if label else ():
+        named = {"ph": "M", "name": "process_labels", "pid": of, "args": {"labels": label}}
+        events.append(named)
+    return events
+
+
+def converted(folder: Path, events: list[Event], name: str = "merged.json") -> list[Conversion]:
+    found = convert_directory(write_json(folder / name, {"traceEvents": events}), folder / "out")
+    for conversion in found:
+        assert_adds_up(conversion.report)
+    return found
+
+
+def assert_each_has_its_own(found: list[Conversion], world: int) -> None:
+    assert [conversion.report.rank for conversion in found] == list(range(world))
+    for rank, conversion in enumerate(found):
+        nodes = conversion.trace.nodes
+        own = [node.name for node in nodes if node.name.startswith("gemm")]
+        assert own == [f"gemm_r{rank}"] * STEPS
+        assert conversion.report.device_events.total == 2 * STEPS
+        assert all(len(node.edges) >= 1 for node in nodes if not node.is_cpu_op)
+
+
+def by_time(events: list[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: event.get("ts", 0.0))
+
+
+RANK_ORDERS = [(0, 1), (1, 0), (2, 0, 3, 1)]
+
+
+@pytest.mark.parametrize("order", RANK_ORDERS, ids=str)
+@pytest.mark.parametrize("mixed", [False, True], ids=["one behind another", "by time"])
+@pytest.mark.parametrize("alike", [True, False], ids=["same ids", "own ids"])
+@pytest.mark.parametrize("name", ["merged.json", "merged.json.gz"])
+def test_what_kernels_say_of_their_rank_decides(
+    tmp_path: Path, order: tuple[int, ...], mixed: bool, alike: bool, name: str
+) -> None:
+    # Processes in any order of rank, devices in another, clocks that are 3 us apart.
+    world = len(order)
+    events: list[Event] = []
+    for place, rank in enumerate(order):
+        own = facts(rank, world)
+        ids = 1 if alike else 1 + 1000 * place
+        device = (place + 1) % world
+        events += profile(
+            rank, pid=5001 + place, device=device, collective=own, first_id=ids, skew=3 * place
+        )
+    found = converted(tmp_path, by_time(events) if mixed else events, name)
+    assert_each_has_its_own(found, world)
+    for conversion in found:
+        collectives = conversion.trace.nodes.where(type=NodeType.COMM_COLL)
+        assert [node.comm_size for node in collectives] == [2048] * STEPS
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["one behind another", "by time"])
+@pytest.mark.parametrize(
+    ("pids", "devices", "labels"),
+    [
+        ((5001, 5002), (4, 3), ("Rank 1", "Rank 0")),
+        ((5001, 5002), (0, 1), ("node3/rank_1 trainer", "node3/rank_0 trainer")),
+        (("[TP01] 5001", "[TP00] 5001"), ("[TP01] 0", "[TP00] 0"), ("", "")),
+        (("1_5001", "0_5002"), ("1_0", "0_0"), ("", "")),
+    ],
+)
+def test_labels_of_processes_decide(
+    tmp_path: Path, pids: Any, devices: Any, labels: Any, mixed: bool
+) -> None:
+    events: list[Event] = []
+    for place, rank in enumerate((1, 0)):
+        events += profile(
+            rank, pid=pids[place], device=devices[place], collective=None, skew=3 * place,
+            label=labels[place],
+        )  # fmt: skip
+    found = converted(tmp_path, by_time(events) if mixed else events)
+    assert_each_has_its_own(found, 2)
+
+
+def test_the_place_in_the_file_decides_where_devices_have_one_number(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for rank in (0, 1):
+        events += profile(rank, pid=5001 + rank, device=0, collective=None, skew=3 * rank)
+    assert_each_has_its_own(converted(tmp_path, events), 2)
+
+
+def test_ids_decide_where_devices_have_one_number(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for rank in (0, 1):
+        own = 1 + 1000 * rank
+        events += profile(rank, pid=5001 + rank, device=0, collective=None, first_id=own)
+    assert_each_has_its_own(converted(tmp_path, by_time(events)), 2)
+
+
+def test_each_process_has_a_device_where_nothing_else_tells(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for rank in (0, 1, 2):
+        events += profile(rank, pid=5001 + rank, device=rank, collective=None, skew=3 * rank)
+    found = converted(tmp_path, by_time(events))
+    assert_each_has_its_own(found, 3)
+    assert any("nothing tells whose the devices 0, 1, 2" in w for w in found[0].report.warnings)
+
+
+@pytest.mark.parametrize("without", [0, 1])
+@pytest.mark.parametrize("alike", [True, False], ids=["same ids", "own ids"])
+def test_a_process_may_have_no_device_work(tmp_path: Path, without: int, alike: bool) -> None:
+    events: list[Event] = []
+    for rank in (0, 1):
+        events += profile(
+            rank, pid=5001 + rank, device=rank, collective=facts(rank, 2), skew=3 * rank,
+            first_id=1 if alike else 1 + 1000 * rank, kernels=rank != without,
+        )  # fmt: skip
+    found = converted(tmp_path, events)
+    works = [conversion.report.device_events.total for conversion in found]
+    assert works == ([0, 8] if without == 0 else [8, 0])
+    assert len(found[without].trace.nodes) == 4 * STEPS
+
+
+def test_the_rank_in_the_metadata_of_one_file_is_not_that_of_all(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for rank in (0, 1):
+        events += profile(rank, pid=5001 + rank, device=rank, collective=None)
+    document = {"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": events}
+    found = convert_directory(write_json(tmp_path / "m.json", document), tmp_path / "out")
+    assert [conversion.report.rank for conversion in found] == [0, 1]
