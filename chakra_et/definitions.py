@@ -387,7 +387,7 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_STRING,
         unit="",
         meaning="The generator's name for the kind of operator.",
-        writers=("STG",),
+        writers=("STG", "chakra-et"),
         readers=(),
         since="1.0.0",
     ),
@@ -949,6 +949,45 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=(),
         since="chakra-et 0.1.0",
     ),
+    "phase": Attribute(
+        name="phase",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "What part of the workload the node belongs to, such as forward, backward, optimizer, "
+            "prefill or decode."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
+    "layer": Attribute(
+        name="layer",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="id",
+        meaning=(
+            "Number of the model's layer that the node belongs to, from 0 over all stages of a "
+            "pipeline."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
+    "micro_batch": Attribute(
+        name="micro_batch",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="id",
+        meaning="Number of the micro-batch that the node works on, from 0 within a step.",
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
 }
 
 TRACE_ATTRIBUTES: Final[dict[str, Attribute]] = {
@@ -1127,6 +1166,45 @@ TRACE_ATTRIBUTES: Final[dict[str, Attribute]] = {
         ),
         writers=("chakra-et",),
         readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
+    "grid": Attribute(
+        name="grid",
+        scope="trace",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "How the ranks of a generated set lie: a JSON object from axis to size, the axis along "
+            "which ranks are neighbours first."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
+    "coordinates": Attribute(
+        name="coordinates",
+        scope="trace",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning="The rank's place on every axis of the grid, as a JSON object.",
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
+    "workload": Attribute(
+        name="workload",
+        scope="trace",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "What a generated set was made from: the kind of workload, the model and the options, "
+            "as a JSON object."
+        ),
+        writers=("chakra-et",),
+        readers=(),
         since="chakra-et 0.1.0",
     ),
 }
@@ -1570,3 +1648,22 @@ class NodeAttributes:
         ALL_REDUCE`; several are separated by semicolons.
         """
         return self._text("cured")
+
+    @property
+    def phase(self) -> str | None:
+        """What part of the workload the node belongs to, such as forward, backward, optimizer,
+        prefill or decode.
+        """
+        return self._text("phase")
+
+    @property
+    def layer(self) -> int | None:
+        """Number of the model's layer that the node belongs to, from 0 over all stages of a
+        pipeline.
+        """
+        return self._integer("layer")
+
+    @property
+    def micro_batch(self) -> int | None:
+        """Number of the micro-batch that the node works on, from 0 within a step."""
+        return self._integer("micro_batch")

@@ -1,0 +1,140 @@
+"""Writing a workload: a file for each rank, and what describes them all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import zstandard
+
+from chakra_et.build.template import Template, templates
+from chakra_et.build.workload import Program, Workload
+from chakra_et.errors import OutputError
+from chakra_et.io.output import move_output, staging_directory, write_json
+from chakra_et.version import PRODUCER
+
+GROUP_FILE: Final = "comm_groups.json"
+MANIFEST: Final = "manifest.json"
+
+
+@dataclass
+class Written:
+    """What was written: `programs` counts the distinct ones, `file_bytes` all files together."""
+
+    workload: Workload
+    programs: int = 0
+    nodes: int = 0
+    edges: int = 0
+    file_bytes: int = 0
+    ranks_of: list[dict[str, Any]] = field(default_factory=list, repr=False)
+
+    def add(self, template: Template, file_bytes: int) -> None:
+        """Count in the files of a template."""
+        ranks = len(template.ranks)
+        self.nodes += template.nodes * ranks
+        self.edges += template.edges * ranks
+        self.file_bytes += file_bytes
+        self.ranks_of.append(
+            {"ranks": template.ranks.tolist(), "nodes": template.nodes, "edges": template.edges}
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """What describes the set: the grid, the families of groups, and which ranks are copies."""
+        return {
+            "format": "chakra-et set",
+            "producer": PRODUCER,
+            "world_size": self.workload.grid.world_size,
+            "grid": self.workload.grid.axes,
+            "facts": self.workload.facts,
+            "groups": [
+                {"family": f.name, "size": f.size, "first": f.first_number, "count": len(f.members)}
+                for f in self.workload.families.values()
+                if f.size > 1
+            ],
+            "copies": self.ranks_of,
+        }
+
+
+def write_workload(
+    workload: Workload,
+    program: Program,
+    directory: str | Path,
+    *,
+    prefix: str = "trace",
+    compressed: bool = False,
+    jobs: int | None = None,
+) -> Written:
+    """Write `{prefix}.{rank}.et` for every rank, comm_groups.json and manifest.json.
+
+    All files appear when all are whole. Each program is encoded once, and the bytes that differ are
+    written over for every rank. `compressed` makes them `.et.zst`. Raises OutputError where a file
+    cannot be written or the disk has no room, BuildError where the programs do not fit together.
+    """
+    target = Path(directory)
+    _refuse_others(target, prefix, workload.grid.world_size)
+    written = Written(workload)
+    suffix = "et.zst" if compressed else "et"
+    with staging_directory(target) as staging, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        for columns, ranks in workload.programs(program):
+            written.programs += 1
+            for template in templates(columns, ranks):
+                if not compressed:
+                    _refuse_full_disk(target, len(template.data) * len(template.ranks))
+                sizes = pool.map(
+                    lambda rank, template=template: _write(
+                        template, rank, staging / f"{prefix}.{rank}.{suffix}", compressed
+                    ),
+                    template.ranks.tolist(),
+                )
+                written.add(template, sum(sizes))
+        write_json(workload.comm_groups(), staging / GROUP_FILE)
+        write_json(written.manifest(), staging / MANIFEST)
+        for file in sorted(staging.iterdir()):
+            move_output(file, target / file.name)
+    return written
+
+
+def _write(template: Template, rank: int, path: Path, compressed: bool) -> int:
+    """Write the file of a rank; its size in bytes."""
+    data = template.file(rank)
+    if compressed:
+        data = zstandard.ZstdCompressor(level=1).compress(data)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}",
+            path=path.name,
+            remedy="Choose a directory with room, or write a packed set.",
+        ) from error
+    return len(data)
+
+
+def _refuse_others(target: Path, prefix: str, world_size: int) -> None:
+    """A larger set in the same place would keep some of its files."""
+    name = re.compile(rf"{re.escape(prefix)}\.(\d+)\.(et|json)(\.gz|\.zst)?")
+    found: Iterable[Path] = target.iterdir() if target.is_dir() else ()
+    for path in found:
+        match = name.fullmatch(path.name)
+        if match is not None and int(match[1]) >= world_size:
+            raise OutputError(
+                f"this set has {world_size} ranks, and the directory holds {path.name}",
+                path=target,
+                remedy="Choose an empty directory.",
+            )
+
+
+def _refuse_full_disk(target: Path, needed: int) -> None:
+    free = shutil.disk_usage(target).free
+    if needed > free:
+        raise OutputError(
+            f"the files need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
+            path=target,
+            remedy="Write them compressed, or as a packed set.",
+        )
