@@ -145,6 +145,7 @@ class Workload:
 
     def groups_of(self, rank: int) -> list[ProcessGroup]:
         """The groups of more than one rank that a rank belongs to."""
+        self.seal()
         return [
             family.group(int(family.group_of[rank]))
             for family in self.families.values()
@@ -153,6 +154,7 @@ class Workload:
 
     def comm_groups(self) -> dict[str, list[int]]:
         """The content of comm_groups.json: the ranks of every group by its number."""
+        self.seal()
         return {
             str(family.first_number + index): members
             for family in self.families.values()
