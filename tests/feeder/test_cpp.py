@@ -14,6 +14,7 @@ import pytest
 import zstandard
 
 from chakra_et.feeder import native
+from chakra_et.schema_files import schema_file
 
 from .places import CPP, ROOT
 from .traces import N, attribute, random_nodes, trace
@@ -129,16 +130,16 @@ target_link_libraries(ranks PRIVATE chakra_et::feeder_c pthread)
 """
 
 
-@pytest.mark.parametrize("way", ["-DCMAKE_PREFIX_PATH={cmake}", "-Dchakra_et_ROOT={root}"])
-def test_cmake_finds_it(compiler: str, path: Path, tmp_path: Path, way: str) -> None:
+def test_cmake_finds_it(compiler: str, path: Path, tmp_path: Path) -> None:
     """By `chakra feeder --cmake-dir`, and by the root that the entry point `cmake.root` gives."""
     cmake = tool("cmake")
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
     told = run(sys.executable, "-m", "chakra_et.cli", "feeder", "--cmake-dir").strip()
-    hint = way.format(cmake=told, root=native.CPP_DIR)
-    sources = [f"-DDRAIN={CPP}/tools/drain.cpp", f"-DRANKS={CPP}/tests/ranks.cpp"]
-    build = tmp_path / "build"
-    run(cmake, "-S", tmp_path, "-B", build, hint, *sources, f"-DCMAKE_CXX_COMPILER={compiler}")
+    options = [f"-DDRAIN={CPP}/tools/drain.cpp", f"-DRANKS={CPP}/tests/ranks.cpp"]
+    options.append(f"-DCMAKE_CXX_COMPILER={compiler}")
+    by_root, build = tmp_path / "by-root", tmp_path / "build"
+    run(cmake, "-S", tmp_path, "-B", by_root, f"-Dchakra_et_ROOT={native.CPP_DIR}", *options)
+    run(cmake, "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={told}", *options)
     run(cmake, "--build", build)
     assert run(build / "drain", path).startswith("nodes=3 ")
     for rank in range(1, 20):
@@ -150,7 +151,7 @@ def test_sanitizers(compiler: str, tmp_path: Path) -> None:
     """All doors with address and undefined-behaviour sanitizers, on good and on bad traces."""
 
     program = tmp_path / "fuzz"
-    flags = ["-std=c++17", "-g", "-O1", "-fsanitize=address,undefined"]
+    flags = ["-std=c++17", "-g1", "-O0", "-fsanitize=address,undefined"]
     flags += ["-fno-sanitize-recover=all", *WARNINGS, "-I", str(INCLUDE)]
     run(compiler, *flags, CPP / "tests" / "fuzz.cpp", "-o", program)
     rng = random.Random("sanitizers")
@@ -228,30 +229,51 @@ int main(int argc, char** argv) {
 """
 
 
-@pytest.mark.parametrize(
-    ("facade", "folder", "program"),
-    [("astra-sim", "feeder_v3", USE_V3), ("mlcommons", "feeder", USE_MLCOMMONS)],
-)
-def test_facades(
-    compiler: str, path: Path, tmp_path: Path, facade: str, folder: str, program: str
-) -> None:
+@pytest.fixture(scope="session")
+def messages(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the schema's C++ classes: `et_def.pb.h` and the compiled `et_def.pb.o`."""
     protoc = tool("protoc")
     if not any(
         Path(p, "google/protobuf/message.h").exists()
         for p in ("/usr/include", "/usr/local/include")
     ):
         pytest.skip("no headers of libprotobuf")
+    folder = tmp_path_factory.mktemp("messages")
+    run(
+        protoc,
+        f"--proto_path={schema_file('et_def.proto').parent}",
+        f"--cpp_out={folder}",
+        "et_def.proto",
+    )
+    source, target = folder / "et_def.pb.cc", folder / "et_def.pb.o"
+    run(compiler, "-std=c++17", "-I", folder, "-c", source, "-o", target)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("facade", "folder", "program"),
+    [("astra-sim", "feeder_v3", USE_V3), ("mlcommons", "feeder", USE_MLCOMMONS)],
+)
+def test_facades(
+    compiler: str,
+    messages: Path,
+    path: Path,
+    tmp_path: Path,
+    facade: str,
+    folder: str,
+    program: str,
+) -> None:
     old = tmp_path / "src" / folder / "stale.cpp"
     old.parent.mkdir(parents=True)
     old.write_text("#error")
     command = [sys.executable, "-m", "chakra_et.cli", "feeder"]
     run(*command, "--facade", facade, "--into", tmp_path)
-    schema = tmp_path / "schema" / "protobuf"
-    run(protoc, f"--proto_path={schema}", f"--cpp_out={schema}", "et_def.proto")
+    schema = tmp_path / "schema" / "protobuf" / "et_def.proto"
+    assert schema.read_text() == schema_file("et_def.proto").read_text()
     (tmp_path / "main.cpp").write_text(program)
-    sources = [tmp_path / "main.cpp", schema / "et_def.pb.cc", *old.parent.glob("*.cpp")]
+    sources = [tmp_path / "main.cpp", messages / "et_def.pb.o", *old.parent.glob("*.cpp")]
     assert old not in sources
-    flags = ["-std=c++17", "-Wall", "-I", str(tmp_path), "-I", str(schema)]
+    flags = ["-std=c++17", "-Wall", "-I", str(tmp_path), "-I", str(messages)]
     run(compiler, *flags, *sources, "-lprotobuf", "-pthread", "-o", tmp_path / "main")
     assert run(tmp_path / "main", path) == "3 nodes, 12 us, 1000 bytes\n"
     for name, nodes, said in (
