@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from recordings import BACKWARD, MAIN, Profile
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.converters.kineto import read_device
 from chakra_et.linker import hand_over
-from chakra_et.linker.activities import collect
+from chakra_et.linker.activities import UNTIMED, collect
 from chakra_et.linker.hand_over import find_hand_over
+from chakra_et.linker.host_time import _ended_elsewhere
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import Trace
 
@@ -189,3 +191,24 @@ def test_flows_of_real_profiles(data: Path) -> None:
         assert [(j.matched, j.of) for j in joined] == [(flows, flows)]
         assert waits(result)["fwdbwd flow"] == told
         assert result.report.records["fwdbwd"].left_out == {EVIDENCE: 2 * flows}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=12),
+       st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 10)), max_size=6))  # fmt: skip
+def test_what_ended_last_on_another_thread(
+    ended: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
+    lane, end, own, when = (
+        np.array([pair[side] for pair in pairs], np.int64)
+        for pairs in (ended, asked)
+        for side in (0, 1)
+    )
+    known = [pair for pair in ended if pair[0] != 2]
+    assume(known)
+    expected = [
+        max(((e, -other) for other, e in known if other != mine and e <= time), default=None)
+        for mine, time in asked
+    ]
+    ends, lanes = _ended_elsewhere(lane, end, np.array([0, 1, 3]), own, when)
+    assert ends.tolist() == [UNTIMED if e is None else e[0] for e in expected]
+    assert lanes.tolist() == [NONE if e is None else -e[1] for e in expected]

@@ -12,7 +12,7 @@ from recordings import Profile
 
 from chakra_et.conversion import convert
 from chakra_et.definitions import NodeType
-from chakra_et.graph import redundant_edges
+from chakra_et.graph import redundant_edges, slim
 from chakra_et.graph.slim import chains, implied
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace
 from chakra_et.replay import replay
@@ -115,3 +115,55 @@ def test_overlaps_on_a_stream_give_no_edge_twice(tmp_path: Path) -> None:
     name = [node.name for node in trace.nodes]
     rows = zip(trace.source_rows().tolist(), trace.edges.target.tolist(), strict=True)
     assert {(name[s], name[t]) for s, t in rows} == {("a", "c"), ("b", "d"), ("c", "d")}
+
+
+def crowd(threads: int, length: int) -> tuple[np.ndarray, ...]:
+    """Threads of two nodes: the first waits for that of a thread `length` before, the second for
+    the first one of the thread right before. All edges between threads are asked about.
+    """
+    first = np.arange(threads)
+    second = first + threads
+    late = first[length:]
+    pairs = [(first, second), (late - length, late), (first[:-1], second[1:])]
+    source = np.concatenate([a for a, _ in pairs])
+    target = np.concatenate([b for _, b in pairs])
+    rank = np.argsort(np.argsort(np.concatenate((first, first + length + 0.5)), kind="stable"))
+    along = np.arange(len(source)) < threads
+    return rank[source], rank[target], along, ~along
+
+
+def steps(monkeypatch: pytest.MonkeyPatch, threads: int, length: int) -> int:
+    """How many sets of bits are joined to slim the edges of a crowd."""
+    source, target, along, asked = crowd(threads, length)
+    chain, linked = chains(2 * threads, source, target, along)
+    count = 0
+    both = slim._both
+
+    def counted(one: int, other: int) -> int:
+        nonlocal count
+        count += 1
+        return both(one, other)
+
+    monkeypatch.setattr(slim, "_both", counted)
+    implied(chain, source, target, linked, np.ones(len(source), np.bool_), asked)
+    monkeypatch.setattr(slim, "_both", both)
+    return count
+
+
+@pytest.mark.parametrize("length", [3, 200])
+def test_work_grows_with_threads_and_no_faster(
+    monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    few, many = (steps(monkeypatch, threads, length) for threads in (2_000, 20_000))
+    assert 0 < few < many < 12 * few
+
+
+def test_far_apart_edges_do_not_cost_what_lies_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges that nothing asks about are passed over, however many."""
+    source, target, along, asked = crowd(5_000, 3)
+    asked &= (source < 10) | (source > 9_900)
+    chain, linked = chains(10_000, source, target, along)
+    seen: list[int] = []
+    monkeypatch.setattr(slim, "_walk", lambda chain, source, *rest: seen.append(len(source)) or [])
+    implied(chain, source, target, linked, np.ones(len(source), np.bool_), asked)
+    assert sum(seen) < 200

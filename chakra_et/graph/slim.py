@@ -2,13 +2,12 @@
 
 The definition, in `redundant_edges`, is that of `docs/edges.md`. The algorithm, in `implied`, makes
 use of threads and streams being chains: what reaches a node of a chain reaches all that follow, so
-that the furthest node of each chain from which a node can be reached tells of all the others. This
-row of numbers changes only where an edge comes in from another chain.
+that only nodes at which edges leave or enter a chain are looked at; and of edges being short: only
+what lies between the ends of one can replace it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -28,14 +27,15 @@ FACTS: Final = (EdgeKind.CALL, EdgeKind.LAUNCH, EdgeKind.DATA, EdgeKind.GROUP, *
 """Kinds of which every edge states a fact that no path states, so that none is redundant."""
 WAITS: Final = (EdgeKind.THREAD, EdgeKind.EVENT)
 """Kinds of which a stated edge says no more than a path of edges of its kind says."""
-_CELLS: Final = 1 << 23
-"""How many numbers are held at once: a chain costs a column, a change of a row costs a row."""
+_BITS: Final = 1 << 12
+"""How many sources are followed at once: a bit each for every node that they are followed to."""
 
 
 def redundant_edges(trace: Trace) -> Mask:
     """Which edges of a trace others make redundant; without all of them, the same is reached.
 
-    Linear in nodes and edges, for each of the chains from which a redundant edge may come.
+    Linear in nodes and edges, for each few thousand nodes from which edges that may be redundant
+    lead over the same stretch of nodes.
     Edges on or behind cycles, and edges to nodes that are not there, are never redundant.
     """
     edges = edge_rows(trace)
@@ -95,14 +95,8 @@ def implied(
     asked = asked & ~result
     if not asked.any():
         return result
-    before = np.full(len(chain), -1, np.int64)
-    before[target[linked]] = source[linked]
-    heads = _heads(chain, before, source[across], target[across], asked[across])
-    wanted = np.unique(chain[source[asked]])
-    width = max(_CELLS // (len(heads.base) + 1), 1)
-    for begin in range(0, len(wanted), width):
-        found = _reach(chain, heads, wanted[begin : begin + width])
-        result[across[found]] = True
+    asked = asked[across] & _beside_others(source[across], target[across], linked, source, target)
+    result[across[_reached(chain, source[across], target[across], asked)]] = True
     return result
 
 
@@ -129,109 +123,77 @@ def _begins(*columns: Rows) -> Mask:
     return differs
 
 
-@dataclass
-class _Heads:
-    """Nodes into which edges lead from other chains, in rows: what reaches them is found anew.
+def _beside_others(source: Rows, target: Rows, linked: Mask, sources: Rows, targets: Rows) -> Mask:
+    """Which edges across chains have another edge beside them at both of their ends."""
+    leaving = np.bincount(np.append(source, sources[linked]), minlength=0)
+    coming = np.bincount(np.append(target, targets[linked]), minlength=0)
+    return (leaving[source] > 1) & (coming[target] > 1)
 
-    `base` holds these nodes, ascending. What leads into head h stands in places
-    `offsets[h]:offsets[h + 1]` of the other columns: first what comes before it on its chain, then
-    its edges. `node` is where an entry comes from, `row` the last head at or before that node
-    on its chain (0 for none, else one more than its place), `edge` the edge (-1 for none) and
-    `asked` whether it is asked about. `light` is the last node from which a light edge had come.
+
+def _reached(chain: Rows, source: Rows, target: Rows, asked: Mask) -> Rows:
+    """The asked edges across chains whose source reaches their target by other edges, too.
+
+    Only what lies between the ends of an asked edge can be part of a path beside it.
     """
-
-    base: Rows
-    offsets: Rows
-    node: Rows
-    row: Rows
-    light: Rows
-    edge: Rows
-    asked: Mask
-
-
-def _heads(chain: Rows, before: Rows, source: Rows, target: Rows, asked: Mask) -> _Heads:
-    """Sort edges across chains by target, and set light ones apart.
-
-    `before` is the node before each one on its chain, -1 for none.
-
-    An edge is light if it is the only one into its target, and comes from the same chain as the
-    edge into the head before, to which nothing else had come in between. Launches are: such an edge
-    changes one number of a row, its source.
-    """
-    by_target = np.lexsort((source, target, chain[target]))
-    s, t, ask = source[by_target], target[by_target], asked[by_target]
-    key = _Keys(chain, chain[t], t)
-    same = np.append(False, t[1:] == t[:-1])
-    single = ~same & ~np.append(same[1:], False)
-    version = key.last(s)
-    light = np.zeros(len(s), np.bool_)
-    light[1:] = single[1:] & single[:-1] & (chain[t][1:] == chain[t][:-1])
-    light[1:] &= (chain[s][1:] == chain[s][:-1]) & (version[1:] == version[:-1]) & (s[1:] > s[:-1])
-    light &= ~ask
-    heavy = np.flatnonzero(~light)
-    first = heavy[~same[heavy]]
-    base = np.sort(t[first])
-    # For each entry of `s`, the heavy head that the light ones after it build on.
-    running = np.maximum.accumulate(np.where(light, -1, np.arange(len(s))))
-    number = np.searchsorted(base, t[running]) + 1
-    node = np.concatenate((before[base], s[heavy]))
-    into = np.concatenate((base, t[heavy]))
-    edge = np.concatenate((np.full(len(base), -1, np.int64), by_target[heavy]))
-    last = np.where(node >= 0, key.last(node), -1)
-    known = last >= 0
-    row = np.where(known, number[last], 0)
-    from_light = known & light[last]
-    order = np.lexsort((edge, into))
-    return _Heads(
-        base,
-        np.searchsorted(into[order], np.append(base, len(chain))),
-        node[order],
-        row[order],
-        np.where(from_light, s[last], -1)[order],
-        edge[order],
-        np.append(np.zeros(len(base), np.bool_), ask[heavy])[order],
-    )
-
-
-class _Keys:
-    """Chain and node as one number: finds the last entry of a chain up to a node."""
-
-    def __init__(self, chain: Rows, chains: Rows, nodes: Rows) -> None:
-        self.chain, self.chains = chain, chains
-        self.keys = chains * len(chain) + nodes
-
-    def last(self, nodes: Rows) -> Rows:
-        """Places of the last entry at or before each node on its chain, -1 for none."""
-        wanted = self.chain[nodes] * len(self.chain) + nodes
-        place = np.searchsorted(self.keys, wanted, "right") - 1
-        there = (place >= 0) & (self.chains[place] == self.chain[nodes])
-        return np.where(there, place, -1)
-
-
-def _reach(chain: Rows, heads: _Heads, wanted: Rows) -> list[int]:
-    """The asked edges that are implied, of those that come from the chains `wanted`."""
-    column = np.full(int(chain.max()) + 2, len(wanted), np.int64)
-    column[wanted] = np.arange(len(wanted))
-    # Row 0 is that of a chain before its first head; the last column is for all other chains.
-    reached = [[-1] * (len(wanted) + 1)]
-    own = column[np.where(heads.node >= 0, chain[heads.node], -1)]
-    asked = (heads.asked & (own < len(wanted))).tolist()
-    other = column[np.where(heads.light >= 0, chain[heads.light], -1)].tolist()
-    columns, node, light = own.tolist(), heads.node.tolist(), heads.light.tolist()
-    offsets, rows, edge = heads.offsets.tolist(), heads.row.tolist(), heads.edge.tolist()
+    if not asked.any():
+        return np.zeros(0, np.int64)
+    near = np.flatnonzero(_between_ends(source, target, asked))
+    near = near[np.lexsort((source[near], target[near]))]
+    source, target, asked = source[near], target[near], asked[near]
     found: list[int] = []
-    for begin, end in pairwise(offsets):
-        views = []
+    wanted = np.unique(source[asked])
+    for begin in range(0, len(wanted), _BITS):
+        bits = wanted[begin : begin + _BITS]
+        mine = asked & (source >= bits[0]) & (source <= bits[-1])
+        use = np.flatnonzero((source >= bits[0]) & (target <= target[mine].max()))
+        found += use[_walk(chain, source[use], target[use], mine[use], bits)].tolist()
+    return near[np.array(found, np.int64)]
+
+
+def _between_ends(source: Rows, target: Rows, asked: Mask) -> Mask:
+    """Which edges lie within the stretch of nodes between the ends of asked ones that overlap."""
+    by_source = np.argsort(source[asked])
+    first = source[asked][by_source]
+    until = np.maximum.accumulate(target[asked][by_source])
+    starts = np.flatnonzero(np.append(True, first[1:] > until[:-1]))
+    ends = until[np.append(starts[1:] - 1, len(until) - 1)]
+    stretch = np.searchsorted(first[starts], source, "right") - 1
+    within: Mask = (stretch >= 0) & (target <= ends[stretch])
+    return within
+
+
+def _walk(chain: Rows, source: Rows, target: Rows, asked: Mask, bits: Rows) -> list[int]:
+    """The places of the asked edges that are implied; edges are sorted by target.
+
+    `bits` are the sources of these. Each node has a set of bits for those that reach it. What
+    several edges, or an edge and the chain, bring to one node reaches it without each of them.
+    """
+    nodes = np.unique(np.concatenate((source, target)))
+    bit = {node: 1 << place for place, node in enumerate(bits.tolist())}
+    offsets = np.append(np.searchsorted(target, nodes), len(target)).tolist()
+    places, sources, wanted = (
+        np.searchsorted(nodes, source).tolist(),
+        source.tolist(),
+        asked.tolist(),
+    )
+    last: dict[int, int] = {}
+    known: list[int] = []
+    found: list[int] = []
+    for node, own, (begin, end) in zip(
+        nodes.tolist(), chain[nodes].tolist(), pairwise(offsets), strict=True
+    ):
+        reaching, again = last.get(own, 0), 0
         for entry in range(begin, end):
-            view = reached[rows[entry]].copy()
-            view[other[entry]] = max(view[other[entry]], light[entry])
-            view[columns[entry]] = max(view[columns[entry]], node[entry])
-            views.append(view)
-        for entry in range(begin + 1, end):
-            if asked[entry]:
-                place = columns[entry]
-                rest = views[: entry - begin] + views[entry - begin + 1 :]
-                if any(view[place] >= node[entry] for view in rest):
-                    found.append(edge[entry])
-        reached.append(list(map(max, *views)))
+            coming = known[places[entry]]
+            again |= reaching & coming
+            reaching = _both(reaching, coming)
+        found += [e for e in range(begin, end) if wanted[e] and bit[sources[e]] & again]
+        last[own] = _both(reaching, bit.get(node, 0))
+        known.append(last[own])
     return found
+
+
+def _both(one: int, other: int) -> int:
+    """The bits of two sets; one of these itself where it holds the other, to save memory."""
+    both = one | other
+    return one if both == one else other if both == other else both

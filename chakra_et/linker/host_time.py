@@ -179,14 +179,7 @@ def _waits(
     candidates = candidates[np.isin(lane[candidates], lanes)]
     if len(lanes) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    best_end = np.full(len(candidates), UNTIMED, np.int64)
-    blocker = np.full(len(candidates), NONE, np.int64)
-    for other in lanes.tolist():
-        ends = np.sort(end[lane == other])
-        position = np.searchsorted(ends, start[candidates], "right")
-        latest = np.where(position > 0, ends[np.maximum(position - 1, 0)], UNTIMED)
-        better = (lane[candidates] != other) & (latest > best_end)
-        best_end[better], blocker[better] = latest[better], other
+    best_end, blocker = _ended_elsewhere(lane, end, lanes, lane[candidates], start[candidates])
     # A thread that waits goes on soon after what it waited for has ended; else it slept.
     late = start[candidates] - best_end
     since = idle_since[candidates]
@@ -197,6 +190,26 @@ def _waits(
     begins = first[candidates] & (best_end != UNTIMED) & (late <= WAKE_NS)
     use = (told | begins | ended_inside) & (blocker != NONE)
     return candidates[use], blocker[use], told[use]
+
+
+def _ended_elsewhere(
+    lane: Rows, end: Rows, lanes: Rows, own: Rows, when: Rows
+) -> tuple[Rows, Rows]:
+    """When something last ended by each time on another of `lanes` than the own one, and which.
+
+    `UNTIMED` and `NONE` where nothing had. Of lanes on which something ended at one time, the
+    lowest counts.
+    """
+    mine = np.flatnonzero(np.isin(lane, lanes))
+    mine = mine[np.lexsort((-lane[mine], end[mine]))]
+    lane, end = lane[mine], end[mine]
+    # Where the last end is on the own lane, that before the run of ends on it counts.
+    begins = np.flatnonzero(np.append(True, lane[1:] != lane[:-1]))
+    place = np.searchsorted(end, when, "right") - 1
+    run = begins[np.searchsorted(begins, np.maximum(place, 0), "right") - 1]
+    place = np.where((place >= 0) & (lane[place] == own), run - 1, place)
+    found = place >= 0
+    return np.where(found, end[place], UNTIMED), np.where(found, lane[place], NONE)
 
 
 def _last_ended(table: Activities, order: Rows, end_ns: Rows, lanes: Rows, when: Rows) -> Rows:
