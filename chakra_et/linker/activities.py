@@ -12,6 +12,7 @@ from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.callers import take_callers
 from chakra_et.linker.detached import backend_names, callers_of, ranges_beside
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.launches import find_launches
@@ -106,7 +107,7 @@ def collect(
         _set_beside(table, device)
         table.launch = find_launches(table, device)
     if host is not None:
-        _take_callers(table, host)
+        take_callers(table, host)
     return table
 
 
@@ -151,23 +152,6 @@ def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:
     record = table.record[rows]
     keys = (ties(device, record), table.role[rows], table.start_ns[rows], table.lane[rows])
     return rows[np.lexsort(keys)]
-
-
-def _take_callers(table: Activities, host: HostTrace) -> None:
-    """The host trace knows callers better than times do, unless the work ran on another thread."""
-    count = len(host)
-    order = np.argsort(host.id, kind="stable")
-    ordered = host.id[order]
-    place = np.minimum(np.searchsorted(ordered, host.parent), max(count - 1, 0))
-    found = ordered[place] == host.parent if count else np.zeros(0, np.bool_)
-    parent = np.where(found & (host.parent != host.id), order[place], NONE) if count else place
-    lane, nested = table.lane[:count], table.caller[:count]
-    has_parent = parent != NONE
-    parent_lane = np.where(has_parent, lane[parent], NONE)
-    believe = has_parent & ((lane == NONE) | (parent_lane == lane))
-    believe |= has_parent & (parent_lane == NONE) & (nested == NONE)
-    table.caller[:count] = np.where(believe, parent, nested)
-    table.called_by[:count][believe] = Evidence.CALL_PARENT
 
 
 def begin_order(host: HostTrace, caller: Rows) -> Rows:

@@ -13,6 +13,7 @@ from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
 from chakra_et.linker.activities import Activities, begin_order, collect
 from chakra_et.linker.assemble import assemble
+from chakra_et.linker.callers import caller_warnings
 from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import Found, find_communication
 from chakra_et.linker.companions import with_companions
@@ -80,6 +81,7 @@ def link(
     table = collect(host, device, None if join is None else join.record)
     warnings = [*(host.warnings if host else []), *(device.warnings if device else [])]
     warnings += join.warnings if join is not None else []
+    warnings += caller_warnings(table, host)
     joins, clocks = [], []
     if linked is not None:
         joins = [give_callers(table, linked)]

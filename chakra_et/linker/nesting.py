@@ -30,6 +30,11 @@ def ties(device: DeviceTrace, rows: Rows) -> Rows:
     return -device.duration_ns[rows]
 
 
+def digit(start: Rows, end: Rows) -> int:
+    """The last digit that times have, in ns: start and duration are cut separately there."""
+    return 1000 if np.all(start % 1000 == 0) and np.all(end % 1000 == 0) else 1
+
+
 def enclosing(
     lane: npt.NDArray[np.int64],
     start: npt.NDArray[np.int64],
@@ -44,7 +49,7 @@ def enclosing(
     profilers cut start and duration separately.
     """
     result = np.full(len(lane), NONE, np.int64)
-    digit = 1000 if np.all(start[order] % 1000 == 0) else 1
+    last = digit(start[order], end[order])
     lanes, starts, ends = lane.tolist(), start.tolist(), end.tolist()
     parents = result.tolist()
     # What is open, inner ones last. Those that end no later than what began inside them are left
@@ -60,7 +65,7 @@ def enclosing(
             open_now.pop()
             until.pop()
         if open_now:
-            inner = bisect_right(until, digit - ends[item]) - 1
+            inner = bisect_right(until, last - ends[item]) - 1
             parents[item] = open_now[max(inner, 0)]
         while until and -until[-1] <= ends[item]:
             open_now.pop()
