@@ -95,6 +95,37 @@ def test_a_broken_element_is_refused_with_the_place() -> None:
         read(text)
 
 
+FIRST_KEYS = {
+    "two at the front begin otherwise": lambda i: "id" if i < 2 else "other",
+    "one of many": lambda i: "id" if i % 1000 else "other",
+    "each one": lambda i: f"key {i}",
+    "in turn": lambda i: f"key {i % 7}",
+}
+
+
+@pytest.mark.parametrize("kind", FIRST_KEYS)
+def test_the_work_does_not_depend_on_the_keys(kind: str) -> None:
+    nodes = [{FIRST_KEYS[kind](i): i, "id": i, "list": [{"id": 1}, {"id": 2}]} for i in range(4000)]
+    text = json.dumps({"nodes": nodes}).encode()
+    array = JsonArray(
+        "f", blocks(text, 999), "nodes", msgspec.json.Decoder(list[Element]), piece_bytes=4096
+    )
+    assert [element.id for part in array for element in part] == list(range(4000))
+    assert array.looked_at < 4 * len(text)
+
+
+def test_an_element_longer_than_a_piece_comes_whole() -> None:
+    nodes = [{"id": i, "name": "x" * (i % 5) * 200} for i in range(50)]
+    elements, _, _ = read(json.dumps({"nodes": nodes}).encode())
+    assert [element.id for element in elements] == list(range(50))
+
+
+def test_an_integer_of_thousands_of_digits_is_walked() -> None:
+    text = b'{"nodes": [{"id": 1, "args": %s}, {"id": 2}]}' % (b"9" * 5000)
+    elements, _, _ = read(text)
+    assert [element.id for element in elements] == [1, 2]
+
+
 @given(
     st.lists(st.text(max_size=8), max_size=30),
     st.integers(1, 40),

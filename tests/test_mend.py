@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chakra_et.io import mend
 from chakra_et.io.mend import Mender, MendError
 from chakra_et.io.mended_array import MendedArray
-from chakra_et.io.repairs import Repairs, UnsoundError
+from chakra_et.io.repairs import Repair, Repairs, UnsoundError
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.floats(allow_nan=False),
@@ -73,11 +73,10 @@ class Element(msgspec.Struct):
     args: msgspec.Raw = msgspec.Raw(b"")
 
 
-def read(text: bytes, size: int, *, strict: bool = False) -> tuple[list[Element], Repairs]:
-    repairs = Repairs(Path("file.json"), strict)
+def mended_array(text: bytes, size: int, repairs: Repairs) -> MendedArray[Element]:
     blocks: Iterator[bytes] = (text[i : i + size] for i in range(0, len(text), size))
     of = list[Element]
-    array = MendedArray(
+    return MendedArray(
         "file.json",
         blocks,
         "nodes",
@@ -87,6 +86,11 @@ def read(text: bytes, size: int, *, strict: bool = False) -> tuple[list[Element]
         first=("id",),
         document="schema",
     )
+
+
+def read(text: bytes, size: int, *, strict: bool = False) -> tuple[list[Element], Repairs]:
+    repairs = Repairs(Path("file.json"), strict)
+    array = mended_array(text, size, repairs)
     return [element for piece in array for element in piece], repairs
 
 
@@ -115,3 +119,108 @@ def test_strict_names_the_first_place() -> None:
     text = document(3).replace(b'"id": 1', b'"id": NaN')
     with pytest.raises(UnsoundError, match=r"byte \d+: not sound"):
         read(text, 64, strict=True)
+
+
+class Account(Repairs):
+    """Repairs that remember which bytes were left out."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("file.json"))
+        self.spans: list[tuple[int, int]] = []
+
+    def _note(self, kind: str, offset: int | None, count: int, size: int) -> Repair:
+        if size:
+            assert offset is not None
+            self.spans.append((offset, offset + size))
+        return super()._note(kind, offset, count, size)
+
+
+RECORD_KEYS = st.permutations(["id", "name", "args", "other"])
+VALUES_BETWEEN = st.sampled_from([b"null", b"-7.5", b'"a text"', b"[1, [2]]", b"true", b"[]"])
+OPENERS = st.sampled_from([b"{", b'"', b'{"name"', b'{"id": [', b"junk", b"\\", b":", b"\x00\xff"])
+CLOSERS = st.sampled_from([b"}", b"]", b"}}", b"junk]", b"}]"])
+
+
+def record(number: int, keys: list[str]) -> bytes:
+    values = {"id": number, "name": "}, {", "args": {"a": [{"b": 1}]}, "other": [1]}
+    return json.dumps({key: values[key] for key in keys}).encode()
+
+
+@given(
+    st.one_of(
+        st.lists(st.one_of(RECORD_KEYS, RECORD_KEYS, VALUES_BETWEEN, junk), max_size=12)
+        for junk in (OPENERS, CLOSERS)
+    ),
+    st.sampled_from([b",", b", ", b"\n", b""]),
+    st.sampled_from([1, 50, 4096]),
+)
+def test_each_byte_between_the_brackets_is_kept_or_counted(
+    chunks: list[bytes | list[str]], border: bytes, size: int
+) -> None:
+    text = bytearray(b'{"schema": "x", "nodes": [')
+    begin, records = len(text), {}
+    for number, chunk in enumerate(chunks):
+        whole = chunk if isinstance(chunk, bytes) else record(1000 + number, chunk)
+        if not isinstance(chunk, bytes):
+            records[1000 + number] = (len(text), len(text) + len(whole))
+        text += whole + border
+    # Behind the last record, a stray bracket is the end of the array.
+    end = max([high for _, high in records.values()], default=begin)
+    text += b'], "finish": 5}'
+    account = Account()
+    kept = [e.id for piece in mended_array(bytes(text), size, account) for e in piece]
+    assert len(set(kept)) == len(kept)
+    seen = bytearray(len(text))
+    for low, high in [*account.spans, *(records[i] for i in kept if i in records)]:
+        assert not any(seen[low:high]), "counted twice"
+        seen[low:high] = b"x" * (high - low)
+    assert not [at for at in range(begin, end) if not seen[at] and text[at] not in b" ,\n"]
+
+
+@given(st.lists(st.one_of(RECORD_KEYS, VALUES_BETWEEN), max_size=30), st.integers(1, 300))
+def test_a_value_between_records_costs_no_record(
+    chunks: list[bytes | list[str]], size: int
+) -> None:
+    whole = [c if isinstance(c, bytes) else record(i, c) for i, c in enumerate(chunks)]
+    elements, repairs = read(b'{"nodes": [' + b", ".join(whole) + b"]}", size)
+    numbers = [i for i, chunk in enumerate(chunks) if not isinstance(chunk, bytes)]
+    assert [element.id for element in elements] == numbers
+    assert repairs.left_out == len(chunks) - len(numbers)
+
+
+HOSTILE = {
+    "no commas": b'{"id": 1} ',
+    "no commas, unknown keys": b'{"zz": 1} ',
+    "documents": b'{"id": 1}]}{"schema": "x", "nodes": [',
+    "never ending": b'{"id": [1,',
+    "never ending behind sound ones": b'{"id": 1}, {"id": [1,',
+    "unterminated": b'{"id": 1, "name": "\\',
+    "quotes": b'{"id": 1, "name": "a "b" c"},',
+    "stray quotes": b'"x',
+    "stray brackets": b"]",
+    "unknown openings": b'{"name": [',
+    "values": b"null,",
+    "lists": b"[",
+    "deep": b'{"id":',
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_the_work_grows_with_the_size_whatever_the_damage(kind: str) -> None:
+    work: list[int] = []
+    for times in (2_000, 8_000):
+        text = b'{"schema": "x", "nodes": [' + HOSTILE[kind] * times
+        array = mended_array(text, 1 << 12, Repairs(Path("file.json")))
+        for _ in array:
+            pass
+        work.append(array.looked_at)
+        assert array.looked_at <= 20 * (len(text) + (1 << 18))
+    assert work[1] <= 4.5 * work[0] + (1 << 18)
+
+
+def test_unique_first_keys_cost_one_look() -> None:
+    nodes = b",".join(b'{"k%d": NaN, "id": %d}' % (i, i) for i in range(20_000))
+    text = b'{"nodes": [' + nodes + b"]}"
+    array = mended_array(text, 1 << 20, Repairs(Path("file.json")))
+    assert sum(map(len, array)) == 20_000
+    assert array.looked_at < 2 * len(text)

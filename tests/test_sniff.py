@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,52 @@ def test_written_traces_are_told(tmp_path: Path) -> None:
 def test_an_et_whose_first_length_looks_like_a_pickle_is_an_et(tmp_path: Path) -> None:
     (tmp_path / "t.et").write_bytes(b"\x80\x02\x0a\x05" + b"1.0.0" + bytes(249))
     assert sniff(tmp_path / "t.et") is FileKind.ET
+
+
+def varint(number: int) -> bytes:
+    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
+
+
+def message(*fields: tuple[int, int | bytes]) -> bytes:
+    """A protobuf message of numbers and bytes."""
+    return b"".join(
+        varint(number << 3) + varint(value)
+        if isinstance(value, int)
+        else varint(number << 3 | 2) + varint(len(value)) + value
+        for number, value in fields
+    )
+
+
+OID = b"0" * 64
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 123456789\n" % OID
+DESCRIPTOR = message((8, 0), (10, 1), (60, message((1, 111), (3, message((1, 100), (6, b"py"))))))
+EVENT = message((8, 123456789), (10, 1), (11, message((9, 1), (11, 111), (22, b"cat"))))
+PERFETTO = message((1, DESCRIPTOR), *[(1, EVENT)] * 9000)
+PLANE = message((1, 3), (2, b"/device:GPU:0"), (3, message((1, 5), (2, b"Stream #1"))))
+XPLANE = message((1, PLANE), (1, message((2, b"/host:CPU"))), (4, b"worker-0"))
+OTHERS = {
+    "pointer.json": (POINTER, r"Git LFS pointer.*\(123456789 bytes\) is not here.*git lfs pull"),
+    "pointer.et": (POINTER, r"Git LFS pointer.*git lfs pull"),
+    "pointer.json.gz": (POINTER.replace(b"git-lfs.github", b"hawser.github"), "Git LFS pointer"),
+    "annex.json": (b"/annex/objects/SHA256E-s5--%s.json\n" % (b"0" * 64), "git-annex pointer"),
+    "t.pftrace": (PERFETTO, r"a Perfetto trace \(protobuf\).*json"),
+    "perfetto.et": (message((1, EVENT)), "a Perfetto trace"),
+    "vm.xplane.pb": (XPLANE, r"an XLA profile \(xplane\).*PyTorch's profiler"),
+    "r.nsys-rep": (bytes(range(256)), r"a report of Nsight Systems.*PyTorch's profiler"),
+    "r.qdrep": (b"\x0a\x12" + bytes(256), "a report of Nsight Systems"),
+    "r.ncu-rep": (bytes(range(256)), r"a report of Nsight Compute.*PyTorch's profiler"),
+    "report": (b"NVR\x00" + bytes(256), "a report of Nsight Compute"),
+    "r.sqlite": (b"SQLite format 3\x00" + bytes(256), r"an SQLite database.*PyTorch's profiler"),
+    "t.lz4": (b"\x04\x22\x4d\x18" + bytes(256), r"compressed with lz4.*Unpack it"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_handed_over_by_mistake_is_named_with_what_to_do(tmp_path: Path, name: str) -> None:
+    content, told = OTHERS[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ChakraError, match=told):
+        convert(device=path)
+    (unreadable,) = validate([path]).unreadable
+    assert re.search(told, str(unreadable))

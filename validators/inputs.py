@@ -14,7 +14,7 @@ from chakra_et.conversion import convert
 from chakra_et.converters.et import decode_et, decode_json
 from chakra_et.converters.et.wire import WireError
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
+from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, OtherKindError, sniff
 from chakra_et.io.source import read_all
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.file_facts import FileFacts, file_facts
@@ -130,9 +130,9 @@ def _read(path: Path, inputs: Inputs) -> TraceView | None:
     """Read one file into `inputs`; the view of its trace, if it is one."""
     try:
         kind = sniff(path)
-    except FormatError:
+    except FormatError as error:
         # Whoever calls a file .et means one: say what is wrong with its bytes.
-        if not _ET_NAME.fullmatch(path.name):
+        if isinstance(error, OtherKindError) or not _ET_NAME.fullmatch(path.name):
             raise
         kind = FileKind.ET
     if kind is FileKind.WORKLOAD:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,10 @@ import zstandard
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.stream import BLOCK_BYTES, Stream
 
+MAGIC_BYTES: Final = 4
 _SMALL_BYTES: Final = 1 << 8
+_SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""The magic numbers of zstd frames that hold no content; some compressors begin with one."""
 
 
 class Members:
@@ -41,6 +45,18 @@ class Members:
         # What is decompressed together is lost together where the data is damaged.
         return self._file.read(self.input_bytes if self._repairs is None else _SMALL_BYTES)
 
+    @classmethod
+    def begins(cls, data: bytes) -> bool:
+        """Whether a member begins with these bytes, of which MAGIC_BYTES are enough."""
+        return data.startswith(cls.magic)
+
+    def _beginning(self, data: bytes) -> bytes:
+        """`data` without the zeros that pad members, and read on as far as a magic number needs."""
+        data = data.lstrip(b"\0")
+        while len(data) < MAGIC_BYTES and (more := self._read()):
+            data = (data + more).lstrip(b"\0")
+        return data
+
     def __iter__(self) -> Iterator[bytes]:
         data = self._read()
         while data:
@@ -56,8 +72,8 @@ class Members:
                 if plain:
                     self._given += len(plain)
                     yield plain
-            data = (data or self._read()).lstrip(b"\0")
-            if data and not data.startswith(self.magic):
+            data = self._beginning(data)
+            if data and not self.begins(data):
                 cut = "Cut it off, or compress the file again."
                 kind = f"something else follows the {self.name} data"
                 return self._stop(kind, cut, at=self._file.tell() - len(data))
@@ -92,6 +108,11 @@ class Zstd(Members):
     name, magic, broken = "zstd", b"\x28\xb5\x2f\xfd", zstandard.ZstdError
     # The decoder returns all that its input expands to, up to 128 KiB for each 4 bytes.
     input_bytes = 1 << 11
+
+    @classmethod
+    def begins(cls, data: bytes) -> bool:
+        """Whether a frame begins with these bytes, be it one without content."""
+        return super().begins(data) or bool(_SKIPPABLE.match(data))
 
     def _member(self) -> Any:
         return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()

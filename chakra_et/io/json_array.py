@@ -1,9 +1,10 @@
 """One long array inside a JSON document, decoded piece by piece.
 
-Traces are JSON objects around one array with nearly all of the bytes. The array is cut where a
-new element seems to begin, and the decoder proves each cut: a piece in brackets is valid JSON only
-if it holds whole elements. So the guess costs nothing when it is right and cannot do harm when it
-is wrong; then elements are walked one by one.
+Traces are JSON objects around one array with nearly all of the bytes. The array is cut where an
+element seems to begin, told by how elements before it began, and the decoder proves each cut: a
+piece in brackets is valid JSON only if it holds whole elements. So the guess costs nothing when it
+is right and cannot do harm when it is wrong; then the elements of that piece are walked one by one,
+and how they begin is learned. Each byte is looked at a bounded number of times.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,19 +24,34 @@ T = TypeVar("T")
 PIECE_BYTES: Final = 1 << 19
 """Bounds how many objects are alive at once: those of a piece are made, read and dropped."""
 _LIMIT_BYTES: Final = 1 << 24
-"""A longer piece that holds no whole elements, or a longer text before the array, is unsound."""
-_OPENING = re.compile(rb'\s*(\{\s*"[^"\\]*")')
-_BARE = re.compile(rb"\s*\[")
-_END = re.compile(rb"\s*\]")
-_COMMA = re.compile(rb"\s*,\s*")
-_WALKER = json.JSONDecoder(strict=False)
+"""A longer element, or a longer text before the array, is unsound."""
+_NEAR_BYTES: Final = 1 << 14
+_OPENINGS: Final = 16
+"""So many ways in which elements begin are remembered, the latest ones."""
+_LONGEST_WORD: Final = 16
+_OPENING: Final = re.compile(rb'\s*(\{\s*"[^"\\]{0,200}")')
+_BARE: Final = re.compile(rb"\s*\[")
+_END: Final = re.compile(rb"\s*\]")
+_BLANKS: Final = re.compile(rb"\s*")
+_COMMA: Final = re.compile(rb"\s*,\s*")
+# Numbers stay text: Python refuses to convert one of thousands of digits.
+WALKER: Final = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+"""Tells where a value ends; what it gives is of no use."""
+
+
+class _Walked(NamedTuple):
+    """Where the elements that were walked end, and whether the array does there."""
+
+    end: int
+    closed: bool
 
 
 class JsonArray(Generic[T]):
     """The elements of array `key` of a JSON object, or of a document that is itself an array.
 
     Iterating yields lists of decoded elements. Afterwards `rest` holds the document with that
-    array empty, and `found` tells whether there was such an array.
+    array empty, and `found` tells whether there was such an array. `looked_at` counts the bytes
+    that were decoded or walked, which is how the work is measured.
     """
 
     def __init__(
@@ -49,12 +65,14 @@ class JsonArray(Generic[T]):
     ) -> None:
         self.rest = b""
         self.found = False
+        self.looked_at = 0
         self._path = path
         self._blocks = blocks
         self._start = re.compile(rb'"' + key.encode() + rb'"\s*:\s*\[')
         self._key = key
         self._decoder = decoder
         self._piece_bytes = piece_bytes
+        self._openings: dict[bytes, None] = {}
         self._text = bytearray()
         self._ended = False
         self._offset = 0  # of self._text in the document
@@ -66,22 +84,19 @@ class JsonArray(Generic[T]):
             self.rest = bytes(self._text)
             return
         self.found = True
-        opening = self._learn_opening()
-        while True:
-            while len(self._text) < self._piece_bytes and self._read():
-                pass
-            cut = self._last_element(opening)
-            if self._ended and len(self._text) <= self._piece_bytes:
-                end = self._walk(max(cut, 0))
-                yield from self._decode_tail(cut, end)
-                break
+        self._fill(1 << 12)
+        self._learn(0)
+        closed = False
+        while not closed:
+            self._fill(self._piece_bytes)
+            cut = self._last_element()
             piece = self._try_decode(cut) if cut > 0 else None
             if piece is None:
-                if self._piece_bytes > _LIMIT_BYTES:
-                    raise self._malformed("no record ends", 0)
-                self._piece_bytes *= 2
-                continue
-            yield piece
+                piece, closed = self._decode_walked()
+            if piece:
+                yield piece
+        while self._read():
+            pass
         self.rest = prefix + b"]" + bytes(self._text)
 
     def _read(self) -> bool:
@@ -91,6 +106,10 @@ class JsonArray(Generic[T]):
             return False
         self._text += block
         return True
+
+    def _fill(self, wanted: int) -> None:
+        while len(self._text) < wanted and self._read():
+            pass
 
     def _find_array(self) -> bytes | None:
         searched = 0
@@ -115,91 +134,104 @@ class JsonArray(Generic[T]):
         del self._text[:count]
         self._offset += count
 
-    def _learn_opening(self) -> bytes:
-        """How the first element begins, from its brace to its first key."""
-        while True:
-            match = _OPENING.match(self._text)
-            if match:
-                return match[1]
-            if len(self._text) > 1 << 16 or not self._read():
-                return b"{"
+    def _learn(self, at: int) -> None:
+        """Remember how the element at a place begins, from its brace to its first key."""
+        match = _OPENING.match(self._text, at)
+        opening = match[1] if match else b"{"
+        if opening not in self._openings:
+            if len(self._openings) >= _OPENINGS:
+                del self._openings[next(iter(self._openings))]
+            self._openings[bytes(opening)] = None
 
-    def _last_element(self, opening: bytes) -> int:
+    def _last_element(self) -> int:
         """Where the last element of a piece seems to begin, -1 if none does after the first."""
-        at = self._text.rfind(opening, 0, self._piece_bytes)
-        while at > 0:
-            before = self._text[max(0, at - 256) : at].rstrip()
-            if before.endswith(b",") and before[:-1].rstrip().endswith(b"}"):
-                return at
-            at = self._text.rfind(opening, 0, at)
+        end = min(len(self._text), self._piece_bytes)
+        for low in (max(1, end - _NEAR_BYTES), 1):
+            places = {opening: self._text.rfind(opening, low, end) for opening in self._openings}
+            while (at := max(places.values())) > 0:
+                before = self._text[max(0, at - 256) : at].rstrip()
+                if before.endswith(b",") and before[:-1].rstrip().endswith(b"}"):
+                    return at
+                latest = max(places, key=places.__getitem__)
+                places[latest] = self._text.rfind(latest, low, at)
         return -1
 
     def _try_decode(self, cut: int) -> list[T] | None:
         """The elements before `cut`, taken off the text; None if the cut was no border."""
-        comma = self._text.rfind(b",", 0, cut)
         try:
-            piece = self._decode(comma)
-        except msgspec.ValidationError as error:
-            raise self._invalid(error) from error
+            piece = self._decode(self._text.rfind(b",", 0, cut))
         except (msgspec.DecodeError, RecursionError):
             return None
         self._count += len(piece)
         self._drop(cut)
         return piece
 
-    def _decode_tail(self, cut: int, end: int) -> Iterator[list[T]]:
-        """The elements up to the closing bracket at `end`, in one go where the text is sound."""
+    def _decode_walked(self) -> tuple[list[T], bool]:
+        """The elements that are whole in a piece, taken off the text, and whether no more come."""
+        walked = self._walk()
         try:
-            piece = self._decode(end)
-        except msgspec.ValidationError as error:
-            raise self._invalid(error) from error
-        except (msgspec.DecodeError, RecursionError):
-            # The guess led astray (into another array, say): walk from the first element.
-            end = self._walk(0)
-            try:
-                piece = self._decode(end)
-            except msgspec.ValidationError as error:
-                raise self._invalid(error) from error
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise self._malformed(str(error), 0) from error
+            piece = self._decode(walked.end)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._malformed(str(error), 0) from error
         self._count += len(piece)
-        self._drop(end)
-        match = _END.match(self._text)
-        self._drop(match.end() if match else 0)
-        yield piece
+        self._drop(walked.end)
+        border = (_END if walked.closed else _COMMA).match(self._text)
+        self._drop(border.end() if border else 0)
+        return piece, walked.closed
 
     def _decode(self, end: int) -> list[T]:
+        self.looked_at += end
         with memoryview(self._text) as text, text[:end] as piece:
-            return self._decoder.decode(b"".join((b"[", piece, b"]")))
-
-    def _walk(self, at: int) -> int:
-        """Where the array ends, walking element by element from `at`, where one begins."""
-        # Latin-1 keeps one character for each byte; all marks of JSON are ASCII.
-        text = self._text[at:].decode("latin-1")
-        raw = self._text
-        position = at
-        if match := _END.match(raw, position):
-            return match.start()
-        while True:
             try:
-                skip = len(raw) - len(raw[position:].lstrip()) if position == at else position
-                _, stop = _WALKER.raw_decode(text, skip - at)
-            except (json.JSONDecodeError, RecursionError) as error:
-                where = at + error.pos if isinstance(error, json.JSONDecodeError) else position
-                reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
-                raise self._malformed(reason, where) from error
-            position = at + stop
-            if match := _END.match(raw, position):
-                return match.start()
-            comma = _COMMA.match(raw, position)
+                return self._decoder.decode(b"".join((b"[", piece, b"]")))
+            except msgspec.ValidationError as error:
+                raise self._invalid(error) from error
+
+    def _walk(self) -> _Walked:
+        """Walk the elements of a piece, or of a longer one where the first is longer."""
+        size = self._piece_bytes
+        while True:
+            self._fill(size)
+            self.looked_at += min(size, len(self._text))
+            # Latin-1 keeps one character for each byte; all marks of JSON are ASCII.
+            whole = self._ended and len(self._text) <= size
+            walked = self._walk_text(self._text[:size].decode("latin-1"), whole)
+            if walked is not None:
+                return walked
+            if size > _LIMIT_BYTES:
+                raise self._malformed(f"no record ends within {_LIMIT_BYTES >> 20} MiB", 0)
+            size *= 2
+
+    def _walk_text(self, text: str, whole: bool) -> _Walked | None:
+        """Walk the elements in a text; None if it is cut within the first one.
+
+        Raises UnsoundError where it is no JSON.
+        """
+        if match := _END.match(self._text):
+            return _Walked(match.start(), True)
+        blanks = _BLANKS.match(self._text)
+        at, ended = blanks.end() if blanks else 0, 0
+        while at < len(text):
+            try:
+                _, stop = WALKER.raw_decode(text, at)
+            except RecursionError as error:
+                raise self._malformed("nested too deep", at) from error
+            except json.JSONDecodeError as error:
+                if whole or not may_be_cut(error, text):
+                    raise self._malformed(error.msg, error.pos) from error
+                break
+            if match := _END.match(self._text, stop):
+                return _Walked(match.start(), True)
+            comma = _COMMA.match(self._text, stop)
             if not comma:
-                reason = (
-                    f'array "{self._key}" does not end'
-                    if position >= len(raw.rstrip())
-                    else "',' or ']' expected"
-                )
-                raise self._malformed(reason, position)
-            position = comma.end()
+                if text[stop:].strip():
+                    raise self._malformed("',' or ']' expected", stop)
+                break
+            self._learn(at)
+            ended, at = stop, comma.end()
+        if whole:
+            raise self._malformed(f'array "{self._key}" does not end', at)
+        return _Walked(ended, False) if ended else None
 
     def _invalid(self, error: msgspec.ValidationError) -> UnsoundError:
         match = re.search(r"`\$\[(\d+)\](.*)`", str(error))
@@ -217,3 +249,8 @@ class JsonArray(Generic[T]):
             place=f"byte {self._offset + at}",
             remedy="The file may have been cut, or its producer does not escape names.",
         )
+
+
+def may_be_cut(error: json.JSONDecodeError, text: str) -> bool:
+    """Whether an error is one that the end of the text makes."""
+    return error.msg.startswith("Unterminated") or error.pos > len(text) - _LONGEST_WORD

@@ -214,6 +214,9 @@ class _Mending:
             # A path may end in a backslash that should have been escaped.
             if (escapes % 2 == 0 or outer) and follows.match(self.text, end):
                 return end
+            if is_key and escapes % 2 == 0:
+                # Names come from programs, keys from the producer, which knows how to write them.
+                raise MendError("a key with a quote in it")
         raise MendError("a text with too many quotes")
 
     def _clean(self, text: bytes, at: int) -> bytes:

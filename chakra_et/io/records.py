@@ -14,7 +14,7 @@ import msgspec
 from chakra_et.errors import FormatError
 from chakra_et.io.json_array import JsonArray
 from chakra_et.io.mend import Mender, MendError
-from chakra_et.io.mended_array import MendedArray
+from chakra_et.io.mended_array import AFTER, MendedArray
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.source import blocks
 
@@ -153,8 +153,11 @@ def salvage(text: bytes, repairs: Repairs) -> dict[str, Any]:
             at = following.end()
         else:
             found[match[1].decode("utf-8", "replace")] = value
-    if not text[at:].strip(b" \t\r\n,").startswith(b"}"):
+    behind = text[at:].strip(b" \t\r\n,")
+    if not behind.startswith(b"}"):
         repairs.mend(MISSING_END, None)
+    elif len(behind) > 1:
+        repairs.mend(AFTER, None, size=len(behind) - 1)
     return found
 
 

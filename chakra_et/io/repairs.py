@@ -22,6 +22,8 @@ class Repair:
     count: int = 0
     left_out: int = 0
     """How many records were left out for it."""
+    size: int = 0
+    """How many bytes of text were left out for it."""
 
 
 @dataclass
@@ -40,15 +42,21 @@ class Repairs:
         """How many records were left out in all."""
         return sum(repair.left_out for repair in self.kinds.values())
 
-    def mend(self, kind: str, offset: int | None, count: int = 1) -> None:
-        """Count damage that was mended. Raises UnsoundError if the reading is strict."""
-        self._note(kind, offset, count)
+    def mend(self, kind: str, offset: int | None, count: int = 1, *, size: int = 0) -> None:
+        """Count damage that was mended, and the bytes that were passed over for it.
 
-    def leave_out(self, kind: str, offset: int | None, count: int = 1) -> None:
-        """Count records that could not be kept. Raises UnsoundError if the reading is strict."""
-        self._note(kind, offset, count).left_out += count
+        Raises UnsoundError if the reading is strict.
+        """
+        self._note(kind, offset, count, size)
 
-    def _note(self, kind: str, offset: int | None, count: int) -> Repair:
+    def leave_out(self, kind: str, offset: int | None, count: int = 1, *, size: int = 0) -> None:
+        """Count records that could not be kept, and their bytes as far as these are known.
+
+        Raises UnsoundError if the reading is strict.
+        """
+        self._note(kind, offset, count, size).left_out += count
+
+    def _note(self, kind: str, offset: int | None, count: int, size: int) -> Repair:
         if self.strict:
             raise UnsoundError(
                 f"not sound: {kind}",
@@ -58,6 +66,7 @@ class Repairs:
             )
         repair = self.kinds.setdefault(kind, Repair(kind, offset))
         repair.count += count
+        repair.size += size
         return repair
 
     def as_list(self) -> list[dict[str, Any]]:
@@ -69,6 +78,7 @@ class Repairs:
                 "offset": repair.offset,
                 "count": repair.count,
                 "left_out": repair.left_out,
+                "bytes_left_out": repair.size,
             }
             for repair in self.kinds.values()
         ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from chakra_et.errors import FormatError
+from chakra_et.io.others import begins_as_another, surely_another
 from chakra_et.io.source import blocks, head
 
 _HEAD_BYTES: Final = 1 << 16
@@ -18,6 +19,10 @@ WORKLOAD_REMEDY: Final = (
     "It tells layers, but neither ranks nor who waits for whom. `chakra_converter Text` of "
     "mlc-chakra makes an ET of each rank of it; those are read."
 )
+
+
+class OtherKindError(FormatError):
+    """A file of a kind that is known, but is no input."""
 
 
 class FileKind(Enum):
@@ -48,20 +53,6 @@ _WORKLOAD: Final = re.compile(
     rb"\s*(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE|COLOCATED|PREFILL|DECODE)\b[^\n]*"
     rb"\n\s*\d+\s*\n"
 )
-_OTHERS: Final = (
-    (b"<algo", "an MSCCL algorithm (XML)"),
-    (b"<", "XML or a web page"),
-    (b"\x7fELF", "a program"),
-    (b"SQLite format 3", "an SQLite database, such as Nsight Systems exports"),
-    (b"\x80\x02", "a Python pickle"),
-    (b"\x80\x04", "a Python pickle"),
-    (b"HloModule", "an XLA module as text"),
-    (b"num_ranks", "a GOAL schedule"),
-    (b"PAR1", "a Parquet table"),
-    (b"\xfd7zXZ", "compressed with xz, which is not read here"),
-    (b"BZh", "compressed with bzip2, which is not read here"),
-)
-"""How files begin that people hand over by mistake, and what they are."""
 
 
 def sniff(path: str | Path) -> FileKind:
@@ -79,11 +70,13 @@ def sniff(path: str | Path) -> FileKind:
         _refuse(path, "a JSON list, but not of profiler events")
     if _WORKLOAD.match(text):
         return FileKind.WORKLOAD
+    if other := surely_another(start, Path(path)):
+        raise OtherKindError(f"this is {other.what}", path=path, remedy=other.remedy or _WANTED)
     if start[:1] in (b"\x00", b"\x0a", b"\x12") or _starts_like_frames(start):
         return FileKind.ET
-    for beginning, what in _OTHERS:
-        if text.startswith(beginning):
-            _refuse(path, f"neither JSON nor an ET in protobuf, but {what}")
+    if other := begins_as_another(text):
+        what = f"neither JSON nor an ET in protobuf, but {other.what}"
+        _refuse(path, what, other.remedy or _WANTED)
     _refuse(path, "neither JSON nor an ET in protobuf")
 
 

@@ -65,7 +65,7 @@ def plain_bytes(path: str | Path) -> int:
     with _opened(file_path) as file:
         start = file.read(4)
         size = file.seek(0, 2)
-    packed = member is not None or is_zip(start) or start.startswith((Gzip.magic, Zstd.magic))
+    packed = member is not None or is_zip(start) or Gzip.begins(start) or Zstd.begins(start)
     return size * _USUAL_RATIO if packed else size
 
 
@@ -112,9 +112,9 @@ def _plain(
         stream = Stream(iter(lambda: file.read(BLOCK_BYTES), b""))
     for _ in range(_LAYERS):
         start = stream.peek(512)
-        if start.startswith(Gzip.magic):
+        if Gzip.begins(start):
             stream = Stream(iter(Gzip(path, stream, repairs)))
-        elif start.startswith(Zstd.magic):
+        elif Zstd.begins(start):
             stream = Stream(iter(Zstd(path, stream, repairs)))
         elif is_tar(start):
             stream, member = Stream(open_tar(path, stream, member, repairs)), None

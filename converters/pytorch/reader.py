@@ -164,7 +164,7 @@ class _Columns:
     def _put_core(self, name: str, values: list[Any]) -> None:
         """A column of one of the attributes that every node has."""
         if name == "op_schema":
-            if set(map(type, values)) != {str}:
+            if set(map(type, values)) - {str}:
                 wrong = sum(type(text) is not str for text in values)
                 self.repairs.mend("op_schema that is no text", None, wrong)
                 values = [text if type(text) is str else "" for text in values]

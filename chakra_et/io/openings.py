@@ -1,0 +1,85 @@
+"""How the elements of an array begin, which tells where to go on behind a damaged one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+_KEYS: Final = 32
+"""So many first keys are remembered."""
+_ANY: Final = re.compile(rb'\{\s{0,64}"([^"\\\x00-\x1f]{1,200})"\s{0,64}:')
+_FIRST: Final = re.compile(rb"\s{0,64}" + _ANY.pattern)
+
+
+def _opening(keys: Iterable[str]) -> re.Pattern[bytes]:
+    """How an object begins whose first key is one of these."""
+    names = b"|".join(sorted(re.escape(key.encode()) for key in keys))
+    return re.compile(rb'\{\s{0,64}"(?:' + names + rb')"\s{0,64}:')
+
+
+def first_key(text: bytes, at: int) -> str | None:
+    """The first key of an object that begins at a place; None if that is not plain."""
+    match = _FIRST.match(text, at)
+    return match[1].decode("utf-8", "replace") if match else None
+
+
+class Openings:
+    """The keys with which elements were seen to begin.
+
+    `document` is the key with which a document begins.
+    """
+
+    def __init__(self, document: str) -> None:
+        self.document = _opening([document])
+        self._document_key = document
+        self._learned: set[str] = set()
+
+    def learn(self, *keys: str | None) -> None:
+        """Take elements to begin with these keys, too."""
+        new = {key for key in keys if key is not None} - self._learned
+        if new and len(self._learned) < _KEYS:
+            self._learned |= new
+            self._element = _opening(self._learned)
+            self._border = _opening([*self._learned, self._document_key])
+
+    def known(self, key: str | None) -> bool:
+        """Whether an element was seen to begin with this key."""
+        return key in self._learned
+
+    def last(self, text: bytes, low: int) -> int:
+        """Where the last element seems to begin behind `low`; 0 if none does."""
+        reach = 1 << 14
+        while True:
+            begin = max(low + 1, len(text) - reach)
+            places = [match.start() for match in self._element.finditer(text, begin)]
+            for place in reversed(places):
+                if _opens(text, place):
+                    return place
+            if begin == low + 1:
+                return 0
+            reach *= 16
+
+    def borders(
+        self, text: bytes, at: int, high: int | None = None, *, surely: bool = True
+    ) -> Iterator[int]:
+        """Where elements, and another document, seem to begin behind a place, up to a document.
+
+        Only what is before `high` counts. Unless `surely`, objects with any first key count.
+        """
+        pattern = self._border if surely else _ANY
+        for match in pattern.finditer(text, at + 1, len(text) if high is None else high):
+            if self.document.match(text, match.start()):
+                yield match.start()
+                return
+            if _opens(text, match.start()):
+                yield match.start()
+
+    def surely(self, text: bytes, at: int) -> bool:
+        """Whether an object begins like the elements before it, or like a document."""
+        return self._border.match(text, at) is not None
+
+
+def _opens(text: bytes, place: int) -> bool:
+    """An object behind a colon is the value of a key, not an element."""
+    return not text[max(0, place - 64) : place].rstrip().endswith(b":")
