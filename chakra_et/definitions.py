@@ -712,6 +712,36 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=(),
         since="chakra-et 0.1.0",
     ),
+    "time_parts": Attribute(
+        name="time_parts",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "Whose time the duration of a host node holds beside the node's own: `12:1029000 "
+            "gap:57000` says 1,029,000 ns of the node with id 12, which called it, then 57,000 ns "
+            "in which nothing ran on the thread. In the order of time; the rest is the node's own. "
+            "Absent means that all of it is."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
+    "polling": Attribute(
+        name="polling",
+        scope="node",
+        kind=Kind.BOOL,
+        accepts=_BOOLEAN,
+        unit="",
+        meaning=(
+            "True on a thread that runs no operation and only asks, again and again, whether work "
+            "is done. Its time is no part of the workload."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "lag_ns": Attribute(
         name="lag_ns",
         scope="node",
@@ -1523,6 +1553,25 @@ class NodeAttributes:
         The duration counts from here. Unit: ns.
         """
         return self._integer("own_start_ns")
+
+    @property
+    def time_parts(self) -> str | None:
+        """Whose time the duration of a host node holds beside the node's own: `12:1029000
+        gap:57000` says 1,029,000 ns of the node with id 12, which called it, then 57,000 ns in
+        which nothing ran on the thread.
+
+        In the order of time; the rest is the node's own. Absent means that all of it is.
+        """
+        return self._text("time_parts")
+
+    @property
+    def polling(self) -> bool | None:
+        """True on a thread that runs no operation and only asks, again and again, whether work is
+        done.
+
+        Its time is no part of the workload.
+        """
+        return self._boolean("polling")
 
     @property
     def lag_ns(self) -> int | None:

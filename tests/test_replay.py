@@ -108,7 +108,7 @@ def test_scaling_nothing_changes_nothing(program: Program) -> None:
     plain = replay(trace).trace
     assert replay(trace, scale=[("name~.", 1.0)]).trace == plain
     assert replay(trace, duration=lambda node: None).trace == plain
-    assert replay(trace, duration=lambda node: int(node.duration_ns)).trace == plain
+    assert replay(trace, duration=lambda node: node.self_ns).trace == plain
 
 
 @given(programs())

@@ -15,9 +15,9 @@ from typer.core import TyperCommand
 
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
-from chakra_et.model import Trace, TraceSet
+from chakra_et.model import Trace, TraceSet, time_parts
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
-from chakra_et.replay.selectors import select
+from chakra_et.replay.selectors import select_parts
 from chakra_et.validators.inputs import trace_files
 
 
@@ -76,7 +76,8 @@ def replay_command(
     traces = _read(source)
     scaled = [_scale(text) for text in scale or []]
     for selector, _ in scaled:
-        if not any(select(trace, selector).any() for trace in traces.values()):
+        parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
+        if not any(select_parts(trace, part, selector).any() for trace, part in parts):
             warning = Text(f"warning: --scale {selector!r} fits no node", style="yellow")
             Console(stderr=True, soft_wrap=True).print(warning)
     done = replay(

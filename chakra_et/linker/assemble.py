@@ -21,8 +21,10 @@ from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Codes, guessed
 from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.owners import owned_parts
+from chakra_et.linker.polls import polling
 from chakra_et.linker.process_groups import GroupTable
-from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace
+from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
 from chakra_et.version import PRODUCER
 
 Rows = npt.NDArray[np.int64]
@@ -83,6 +85,8 @@ def assemble(
         (view.place[graph.kernels] + 1).astype(np.uint64)[companions],
         view.place[graph.companions][companions],
     )
+    parts = owned_parts(table, own.begin_ns, own.end_ns)
+    set_time_parts(nodes, parts.moved(view.place))
     edges, evidence = _edges(order, graph.edges)
     return Trace(nodes, edges, _metadata(host, device, groups)), evidence
 
@@ -215,6 +219,8 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     inclusive, exclusive = _own_and_all(view.table)
     for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive)):
         _add_integers(attributes, name, threads, values[view.order[threads]])
+    polls = np.flatnonzero(polling(view.table, device)[view.order])
+    attributes.add("polling", Kind.BOOL, np.ones(len(polls), np.bool_), polls)
     calls = rows[view.role[rows] != Role.OP]
     _add_integers(attributes, "correlation", calls, view.from_record("correlation", calls), NO_ID)
     work = np.flatnonzero(view.role == Role.WORK)

@@ -6,10 +6,12 @@ from chakra_et.model.edges import Edges
 from chakra_et.model.groups import ProcessGroup
 from chakra_et.model.metadata import Metadata, MetadataAttribute
 from chakra_et.model.nodes import UNKNOWN_NS, Node, NodeIO, Nodes
+from chakra_et.model.time_parts import GAP, TimeParts, set_time_parts, time_parts
 from chakra_et.model.trace import Trace
 from chakra_et.model.trace_set import TraceSet
 
 __all__ = [
+    "GAP",
     "UNKNOWN_NS",
     "AttributeColumn",
     "AttributeKey",
@@ -23,6 +25,9 @@ __all__ = [
     "NodeIO",
     "Nodes",
     "ProcessGroup",
+    "TimeParts",
     "Trace",
     "TraceSet",
+    "set_time_parts",
+    "time_parts",
 ]

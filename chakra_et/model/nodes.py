@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from chakra_et.definitions import EdgeKind, Kind, NodeAttributes, NodeType
 from chakra_et.model.attributes import INTEGER_KINDS, AttributeTable, AttributeValue
+from chakra_et.model.time_parts import time_parts
 
 if TYPE_CHECKING:
     from chakra_et.model.trace import Trace
@@ -125,6 +126,14 @@ class Nodes(Sequence["Node"]):
         ordered = self.id[self._id_order]
         place = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
         return np.where(ordered[place] == ids, self._id_order[place], -1)
+
+    @cached_property
+    def self_ns(self) -> npt.NDArray[np.int64]:
+        """The time that each node owns, int64[number of nodes], also in the intervals of others.
+
+        It is kept from the first look on, and made anew by `set_time_parts` alone.
+        """
+        return time_parts(self).by_owner(len(self))
 
     @property
     def name(self) -> npt.NDArray[np.object_]:
@@ -261,6 +270,11 @@ class Node(NodeAttributes):
     def duration_ns(self) -> int:
         """How long the node occupies its thread, stream or network, in ns."""
         return int(self._nodes.duration_ns[self.row])
+
+    @property
+    def self_ns(self) -> int:
+        """The time in ns that is the node's own, wherever on its thread it lies."""
+        return int(self._nodes.self_ns[self.row])
 
     @property
     def inputs(self) -> NodeIO | None:

@@ -16,6 +16,7 @@ from chakra_et.passes.edit import (
     copied,
     drop_attribute,
     edges_of,
+    follow_ids,
     rebuilt,
     set_attribute,
 )
@@ -202,6 +203,7 @@ def renumber(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     )
     changed = rebuilt(trace, order, *new)
     changed.nodes.id = ids
+    follow_ids(trace, changed, new_row)
     return Trace(changed.nodes, changed.edges, changed.metadata), [
         Change("nodes numbered in the order of issue", len(order))
     ]

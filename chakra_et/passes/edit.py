@@ -10,7 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import Kind
-from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, edge_evidence
+from chakra_et.model import (
+    AttributeTable,
+    Edges,
+    Metadata,
+    Nodes,
+    Trace,
+    edge_evidence,
+    set_time_parts,
+    time_parts,
+)
+from chakra_et.model.time_parts import NAME as TIME_PARTS
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -66,6 +76,25 @@ def annotate(table: AttributeTable, rows: Rows, notes: Sequence[str]) -> None:
     before = [table.get(int(row), NOTE) for row in rows]
     texts = [f"{b}; {n}" if b else n for b, n in zip(before, notes, strict=True)]
     set_attribute(table, NOTE, Kind.STRING, rows, texts)
+
+
+_REFERENCES: Final = ("same_kernel", "rest_of")
+"""Attributes that hold the id of another node."""
+
+
+def follow_ids(trace: Trace, renumbered: Trace, new_row: Rows) -> None:
+    """Let attributes that name nodes by id follow new ids; row r of `trace` is `new_row[r]` now."""
+    nodes, changed = trace.nodes, renumbered.nodes
+    for name in _REFERENCES:
+        for column in nodes.attributes.named(name):
+            named = nodes.rows_of(np.asarray(column.values, np.uint64))
+            rows, there = new_row[column.rows], named >= 0
+            drop_attribute(changed.attributes, name, rows)
+            order = np.argsort(rows[there], kind="stable")
+            ids = changed.id[new_row[named[there]]][order]
+            changed.attributes.add(name, Kind.UINT64, ids, rows[there][order])
+    if nodes.attributes.named(TIME_PARTS):
+        set_time_parts(changed, time_parts(nodes).moved(new_row))
 
 
 def edges_of(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from chakra_et.definitions import NodeType
 from chakra_et.graph import EdgeRows, edge_rows
-from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace
+from chakra_et.model import UNKNOWN_NS, EdgeKind, TimeParts, Trace, time_parts
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -24,7 +24,9 @@ class Columns:
     `begin` is the recorded start of a node's own time, which its duration counts from.
     `returns[e]` is how long after the end of its source edge e lets its target begin: the time
     that a blocking copy takes to return, before a call that waits for something else, too.
+    `counts` is false for threads that only poll, which are no part of the workload.
     `device` marks work that occupies no host processor, `communication` transfers between ranks.
+    `parts` says whose time the durations are.
     `timed` is false for nodes whose start is not known. `release` is the recorded start of nodes
     that no host work leads to (first of a thread, device work that was launched before the trace
     began), else the start of the trace.
@@ -35,10 +37,12 @@ class Columns:
     begin: Rows
     end: Rows
     duration: Rows
+    parts: TimeParts
     lag: Rows
     returns: Rows
     release: Rows
     timed: Mask
+    counts: Mask
     device: Mask
     communication: Mask
     edges: EdgeRows
@@ -72,15 +76,23 @@ def columns_of(trace: Trace) -> Columns:
         begin=np.where(attributes.present("own_start_ns"), own_start, start),
         end=start + np.where(known, inclusive, nodes.duration_ns),
         duration=nodes.duration_ns,
+        parts=time_parts(nodes),
         lag=attributes.dense("lag_ns", 0, np.int64),
         returns=_returns(trace, edges, kind),
         release=np.where(held, origin, start),
         timed=timed,
+        counts=_counts(trace),
         device=device,
         communication=communication,
         edges=edges,
         kind=kind,
     )
+
+
+def _counts(trace: Trace) -> Mask:
+    """All nodes but those of threads that only poll; all nodes if there are no others."""
+    polls = trace.nodes.attributes.dense("polling", False, np.bool_)
+    return np.asarray(~polls | polls.all())
 
 
 def _returns(trace: Trace, edges: EdgeRows, kind: npt.NDArray[np.uint8]) -> Rows:

@@ -1,4 +1,7 @@
-"""The critical path: the chain of nodes that no delay of anything else could lengthen less."""
+"""The critical path: the chain of nodes that no delay of anything else could lengthen less.
+
+The time of the path goes to those whose time it is (see `chakra_et.model.time_parts`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.graph import Adjacency
+from chakra_et.model import GAP, TimeParts
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Times
 from chakra_et.replay.planning import Layout
@@ -18,7 +22,9 @@ from chakra_et.replay.planning import Layout
 Rows = npt.NDArray[np.int64]
 
 TOP: Final = 10
-BOUNDS: Final = ("host", "device", "communication", "idle")
+BOUNDS: Final = ("host", "device", "communication", "gap", "idle")
+_GAP_BOUND: Final = BOUNDS.index("gap")
+_NAMED: Final = ("{}", "Python after {}", "Python before {}")
 
 
 @dataclass
@@ -26,7 +32,9 @@ class CriticalPath:
     """The path in order of time.
 
     `nodes` holds (place of the rank, row). `bound_ns` says how much of the path host work, device
-    work and communication take; `idle` is time in which the path waited for a release.
+    work, communication and gaps on host threads take; `idle` is time in which the path waited for a
+    release. `by_name_ns` has the names whose own time takes most of the path; gaps are named after
+    what ran before them.
     """
 
     nodes: list[tuple[int, int]]
@@ -40,8 +48,9 @@ class CriticalPath:
 
     @property
     def host_bound_share(self) -> float:
-        """The share of the path that host work takes."""
-        return self.bound_ns["host"] / self.length_ns if self.length_ns else 0.0
+        """The share of the path that the host takes, its gaps included."""
+        host = self.bound_ns["host"] + self.bound_ns["gap"]
+        return host / self.length_ns if self.length_ns else 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -56,7 +65,9 @@ class CriticalPath:
 class PathFinder:
     """Finds critical paths; what the paths of all ranks share is prepared once."""
 
-    def __init__(self, ranks: Sequence[Columns], layout: Layout, times: Times) -> None:
+    def __init__(
+        self, ranks: Sequence[Columns], parts: Sequence[TimeParts], layout: Layout, times: Times
+    ) -> None:
         plan = layout.plan
         found = np.array(times.found, np.int64).reshape(-1, 2)
         source, target = np.append(plan.source, found[:, 0]), np.append(plan.target, found[:, 1])
@@ -69,6 +80,8 @@ class PathFinder:
         self.names = [columns.trace.nodes.names for columns in ranks]
         self.name_code = np.concatenate([c.trace.nodes.name_code for c in ranks]).astype(np.int64)
         self.bound = np.concatenate([_bounds(columns) for columns in ranks])
+        self.parts = _joined(parts, self.first)
+        self.part_of = np.searchsorted(self.parts.node, np.arange(plan.real + 1))
         # A row of the engine's own that ends a node stands for that node.
         self.node = np.full(len(plan), -1, np.int64)
         self.node[layout.ends_at] = np.arange(len(layout.ends_at))
@@ -91,25 +104,61 @@ class PathFinder:
         # What a row of the engine's own takes, such as the return of a copy, counts for the node
         # that waits for it.
         nodes = self.node[path[np.maximum.accumulate(np.where(known, np.arange(len(path)), 0))]]
+        pieces = self._pieces(nodes, took)
         sums = np.zeros(len(BOUNDS), np.int64)
-        np.add.at(sums, self.bound[nodes], took)
+        np.add.at(sums, np.where(pieces.gap, _GAP_BOUND, self.bound[pieces.node]), pieces.ns)
         sums[BOUNDS.index("idle")] += idle.sum()
         bound = dict(zip(BOUNDS, sums.tolist(), strict=True))
         rank = np.searchsorted(self.first, nodes, "right") - 1
         places = zip(rank[known].tolist(), (nodes - self.first[rank])[known].tolist(), strict=True)
-        return CriticalPath(list(places)[::-1], bound, self._top(rank, nodes, took))
+        return CriticalPath(list(places)[::-1], bound, self._top(pieces))
 
-    def _top(self, rank: Rows, nodes: Rows, took: Rows) -> list[tuple[str, int]]:
+    def _pieces(self, nodes: Rows, took: Rows) -> TimeParts:
+        """Whose time the path's is: the parts of its nodes, as far as the path passes them.
+
+        What a node takes beyond its duration (a lag) is its own.
+        """
+        begins, counts = self.part_of[nodes], np.diff(self.part_of)[nodes]
+        step = np.repeat(np.arange(len(nodes)), counts)
+        within = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)
+        part = begins[step] + within
+        node, owner, ns = self.parts.node[part], self.parts.owner[part], self.parts.ns[part]
+        until = np.cumsum(ns)
+        until -= np.repeat((until - ns)[np.cumsum(counts) - counts], counts)
+        passed = np.clip(took[step] - (until - ns), 0, ns)
+        rest = took.copy()
+        np.subtract.at(rest, step, passed)
+        own = owner == node
+        passed[own] += rest[step[own]]
+        return TimeParts(node, owner, passed)
+
+    def _top(self, pieces: TimeParts) -> list[tuple[str, int]]:
         """The names that take most of a path, and how much in ns."""
+        gap, same = pieces.gap, np.append(False, pieces.node[1:] == pieces.node[:-1])
+        before = np.append(pieces.node[:1], pieces.owner[:-1])
+        named = np.where(gap, np.where(same, before, pieces.node), pieces.owner)
+        how = np.where(gap, np.where(same, 1, 2), 0)
+        rank = np.searchsorted(self.first, named, "right") - 1
         by_name: Counter[str] = Counter()
         for place, names in enumerate(self.names):
             mine = rank == place
-            code = self.name_code[nodes[mine]]
-            sums = np.zeros(len(names), np.int64)
-            np.add.at(sums, code, took[mine])
+            code = self.name_code[named[mine]] * len(_NAMED) + how[mine]
+            sums = np.zeros(len(names) * len(_NAMED), np.int64)
+            np.add.at(sums, code, pieces.ns[mine])
             for used in np.unique(code).tolist():
-                by_name[names[used]] += int(sums[used])
+                name, form = divmod(used, len(_NAMED))
+                by_name[_NAMED[form].format(names[name])] += int(sums[used])
         return sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+
+
+def _joined(parts: Sequence[TimeParts], first: Rows) -> TimeParts:
+    """The parts of all ranks, in rows of the plan."""
+    pairs = list(zip(parts, first.tolist(), strict=True))
+    return TimeParts(
+        np.concatenate([p.node + begin for p, begin in pairs]),
+        np.concatenate([np.where(p.gap, GAP, p.owner + begin) for p, begin in pairs]),
+        np.concatenate([p.ns for p, _ in pairs]),
+    )
 
 
 def _latest(count: int, source: Rows, target: Rows, end: Rows) -> Rows:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.model import TimeParts
 from chakra_et.replay.columns import Columns
 
 Rows = npt.NDArray[np.int64]
@@ -59,12 +60,12 @@ class Figures:
 LATE_NS = 20_000
 
 
-def figures(columns: Columns, start: Rows, end: Rows) -> Figures:
-    """Compare replayed times of one rank with the recorded ones."""
-    timed = columns.timed
+def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figures:
+    """Compare replayed times of one rank, of durations of `parts`, with the recorded ones."""
+    timed = columns.timed & columns.counts
     recorded_from, recorded_to = _bounds(columns.start[timed], columns.end[timed])
     # What had no time and took none has no place on the new timeline either.
-    placed = timed | (end > start)
+    placed = (timed | (end > start)) & columns.counts
     begin, finish = _bounds(start[placed], end[placed])
     span = recorded_to - recorded_from
     kernels = columns.device & timed
@@ -79,8 +80,10 @@ def figures(columns: Columns, start: Rows, end: Rows) -> Figures:
             "median": float(np.median(error)) if len(error) else 0.0,
             "p95": float(np.percentile(error, 95)) if len(error) else 0.0,
         },
-        recorded=_breakdown(columns, columns.begin, columns.begin + columns.duration, timed, span),
-        replayed=_breakdown(columns, start, end, placed, finish - begin),
+        recorded=_breakdown(
+            columns, columns.parts, columns.begin, columns.begin + columns.duration, timed, span
+        ),
+        replayed=_breakdown(columns, parts, start, end, placed, finish - begin),
         edges={
             kind.label: {"total": total, "inferred": guessed}
             for kind, (total, guessed) in columns.trace.edges.counts().items()
@@ -93,19 +96,33 @@ def _bounds(start: Rows, end: Rows) -> tuple[int, int]:
     return (int(start.min()), int(end.max())) if len(start) else (0, 0)
 
 
-def _breakdown(columns: Columns, start: Rows, end: Rows, placed: Mask, span: int) -> Breakdown:
+def _breakdown(
+    columns: Columns, parts: TimeParts, start: Rows, end: Rows, placed: Mask, span: int
+) -> Breakdown:
     """Unions of intervals: computing and communicating, each alone and both at once.
 
-    Where a trace has no device work but communication, host nodes are what computes.
+    Where a trace has no device work but communication, host nodes are what computes, less gaps.
     """
     communicates = columns.communication & placed
     computes = columns.device & ~columns.communication & placed
-    if not computes.any():
+    on_host = not computes.any()
+    if on_host:
         computes = ~columns.device & placed
-    c, m = _union(start[computes], end[computes]), _union(start[communicates], end[communicates])
-    either = computes | communicates
-    both = c + m - _union(start[either], end[either])
+    busy = _busy(parts, computes, start) if on_host else (start[computes], end[computes])
+    calls = start[communicates], end[communicates]
+    c, m = _union(*busy), _union(*calls)
+    begins, ends = (np.concatenate(pair) for pair in zip(busy, calls, strict=True))
+    both = c + m - _union(begins, ends)
     return Breakdown(c - both, both, m - both, max(span - (c + m - both), 0))
+
+
+def _busy(parts: TimeParts, chosen: Mask, start: Rows) -> tuple[Rows, Rows]:
+    """Starts and ends of the parts of some nodes, less gaps."""
+    ends = np.cumsum(parts.ns)
+    first = np.searchsorted(parts.node, np.arange(len(chosen)))
+    ends += (start - (ends - parts.ns)[first])[parts.node]
+    use = chosen[parts.node] & ~parts.gap
+    return (ends - parts.ns)[use], ends[use]
 
 
 def _union(start: Rows, end: Rows) -> int:

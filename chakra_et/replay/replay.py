@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from chakra_et.errors import ChakraError
 from chakra_et.graph import find_cycle
 from chakra_et.io.memory import collection_paused
-from chakra_et.model import UNKNOWN_NS, Node, Nodes, Trace, TraceSet
+from chakra_et.model import UNKNOWN_NS, Nodes, TimeParts, Trace, TraceSet, set_time_parts
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.critical import BOUNDS, CriticalPath, PathFinder
 from chakra_et.replay.engine import Times, run
@@ -21,11 +21,10 @@ from chakra_et.replay.matching import Match, match_communication
 from chakra_et.replay.network import AlphaBeta
 from chakra_et.replay.planning import Layout, clock_offsets, make_plan
 from chakra_et.replay.resolving import run_resolving
-from chakra_et.replay.selectors import select
 from chakra_et.replay.transfers import transfer_times
+from chakra_et.replay.what_if import Duration, changed_parts
 
 Rows = npt.NDArray[np.int64]
-Duration: TypeAlias = "Callable[[Node], int | None]"
 
 
 @dataclass
@@ -73,8 +72,9 @@ def replay(
 ) -> Replay:
     """Run one trace, or the traces of several ranks together.
 
-    Durations are the recorded ones, times the factor of each selector in `scale` that names the
-    node; `duration` is asked about every node and may give another one in ns, or None. Of several
+    Durations are the recorded ones, each part of them times the factor of each selector in `scale`
+    that names its owner; `duration` is asked about every node and may give another time in ns for
+    all that the node owns, or None. Of several
     ranks, communications take from the arrival of their last member what they took from there in
     the recording, or what `network` says. Sends wait for their receivers, unless ranks would then
     wait for each other in a circle.
@@ -85,7 +85,8 @@ def replay(
         traces = {traces.rank or 0: traces}
     given = traces if isinstance(traces, TraceSet) else TraceSet(traces)
     ranks = [columns_of(trace) for trace in given.values()]
-    durations = [_durations(columns, duration, scale) for columns in ranks]
+    parts = [changed_parts(columns, duration, scale) for columns in ranks]
+    durations = [p.by_node(len(columns)) for p, columns in zip(parts, ranks, strict=True)]
     place = {rank: i for i, rank in enumerate(given)}
     matching = match_communication(given) if len(given) > 1 else None
     matches = [] if matching is None else [
@@ -107,7 +108,7 @@ def replay(
     if alone and len(ranks) > 1:
         named = [rank for rank, i in place.items() if i in alone]
         unmatched[f"clocks of ranks {named} could not be aligned"] = len(alone)
-    return _outcome(given, ranks, layout, times, offsets, unmatched,
+    return _outcome(given, ranks, parts, layout, times, offsets, unmatched,
                     0 if matching is None else matching.matched_nodes)  # fmt: skip
 
 
@@ -118,32 +119,10 @@ def _run(layout: Layout) -> Times:
         return run(layout.plan)
 
 
-def _durations(
-    columns: Columns, duration: Duration | None, scale: Sequence[tuple[str, float]]
-) -> Rows:
-    factor = np.ones(len(columns))
-    for selector, by in scale:
-        if by < 0:
-            raise ChakraError(f"durations cannot be scaled by {by}", remedy="Give 0 or more.")
-        factor[select(columns.trace, selector)] *= by
-    durations = columns.duration
-    changed = factor != 1
-    if changed.any():
-        # Only what is scaled passes through floats, which hold whole ns up to 2**53.
-        durations = durations.copy()
-        durations[changed] = np.rint(durations[changed] * factor[changed]).astype(np.int64)
-    if duration is not None:
-        given = [duration(node) for node in columns.trace.nodes]
-        pairs = zip(given, durations.tolist(), strict=True)
-        durations = np.array([old if new is None else int(new) for new, old in pairs], np.int64)
-        if len(durations) and durations.min() < 0:
-            raise ChakraError("a duration is negative", remedy="Give 0 or more ns.")
-    return durations
-
-
 def _outcome(
     given: TraceSet,
     ranks: Sequence[Columns],
+    parts: Sequence[TimeParts],
     layout: Layout,
     times: Times,
     offsets: list[int],
@@ -154,25 +133,26 @@ def _outcome(
     found: dict[int, Figures] = {}
     paths: dict[int, CriticalPath] = {}
     ends = times.end[layout.ends_at]
-    finder = PathFinder(ranks, layout, times)
+    finder = PathFinder(ranks, parts, layout, times)
     for place, (rank, trace) in enumerate(given.items()):
         span = slice(layout.first[place], layout.first[place] + len(trace.nodes))
         start, end = times.start[span] + offsets[place], ends[span] + offsets[place]
-        result[rank] = timeline(trace, start, end - start)
-        found[rank] = figures(ranks[place], start, end)
+        result[rank] = timeline(trace, start, end - start, parts[place])
+        found[rank] = figures(ranks[place], parts[place], start, end)
         if len(end):
-            last = int(layout.ends_at[layout.first[place] + int(np.argmax(end))])
-            paths[rank] = finder.path_to(last)
+            last = int(np.argmax(np.where(ranks[place].counts, end, np.iinfo(np.int64).min)))
+            paths[rank] = finder.path_to(int(layout.ends_at[layout.first[place] + last]))
         else:
             paths[rank] = CriticalPath([], dict.fromkeys(BOUNDS, 0), [])
     clocks = dict(zip(given, offsets, strict=True))
     return Replay(TraceSet(result), found, paths, matched, unmatched, clocks)
 
 
-def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
+def timeline(trace: Trace, start: Rows, duration: Rows, parts: TimeParts) -> Trace:
     """A trace with other times: own starts, inclusive and exclusive times of the recording go.
 
-    On the new timeline own time begins with the start.
+    On the new timeline own time begins with the start. `parts` are those of the durations, before
+    transfers met those of other ranks.
     """
     nodes = trace.nodes
     keep = (nodes.start_ns == UNKNOWN_NS) & (duration == 0)
@@ -195,6 +175,7 @@ def timeline(trace: Trace, start: Rows, duration: Rows) -> Trace:
     for name in ("own_start_ns", "inclusive_ns", "exclusive_ns"):
         for column in replayed.attributes.named(name):
             replayed.attributes.remove(column, column.rows)
+    set_time_parts(replayed, parts.fitted(duration))
     return Trace(replayed, trace.edges, trace.metadata)
 
 

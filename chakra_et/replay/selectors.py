@@ -1,31 +1,53 @@
 """Selectors: which nodes a what-if changes, said in a few characters.
 
 `name~gemm` takes the nodes whose name the regular expression `gemm` finds, `type=COMM_COLL` those
-whose field equals. Fields are `name`, `type` and every attribute.
+whose field equals. Fields are `name`, `type` and every attribute. What is chosen is time, wherever
+it lies: that of a node may lie in the intervals of others. `gap=true` takes the pauses on host
+threads, which no other field describes.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
-from chakra_et.model import Trace
+from chakra_et.model import TimeParts, Trace
 from chakra_et.model.nodes import type_label
+
+GAP_FIELD: Final = "gap"
 
 _SELECTOR = re.compile(r"(?P<field>[\w.]+)(?P<how>!?[~=])(?P<wanted>.*)", re.DOTALL)
 
 
-def select(trace: Trace, selector: str) -> npt.NDArray[np.bool_]:
-    """The nodes that a selector names. Raises ChakraError for one that is not understood."""
+def select_parts(trace: Trace, parts: TimeParts, selector: str) -> npt.NDArray[np.bool_]:
+    """The parts of time that a selector names: those of the nodes it names, or the gaps.
+
+    Raises ChakraError for a selector that is not understood.
+    """
+    gaps = parts.gap
+    field, how, wanted = _parsed(selector)
+    if field == GAP_FIELD:
+        return np.asarray(gaps ^ (wanted.lower() != "true") ^ how.startswith("!"))
+    chosen = np.append(select(trace, selector), how.startswith("!"))
+    return chosen[np.where(gaps, -1, parts.owner)]
+
+
+def _parsed(selector: str) -> tuple[str, str, str]:
     match = _SELECTOR.fullmatch(selector)
     if match is None:
         raise ChakraError(
             f"{selector!r} is no selector", remedy="Write FIELD~REGEX or FIELD=VALUE."
         )
-    field, how, wanted = match["field"], match["how"], match["wanted"]
+    return match["field"], match["how"], match["wanted"]
+
+
+def select(trace: Trace, selector: str) -> npt.NDArray[np.bool_]:
+    """The nodes that a selector names. Raises ChakraError for one that is not understood."""
+    field, how, wanted = _parsed(selector)
     values, code = _values(trace, field)
     if field == "type" and how.endswith("="):
         # The schema's own names are as good as the short ones.

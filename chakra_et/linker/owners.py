@@ -1,0 +1,81 @@
+"""Whose time each moment of a host thread is, and so whose time each node's interval holds.
+
+A moment belongs to the innermost activity that is open then. A node's own time runs on to the next
+start on its thread, past its end: what it holds from there on is time of those that called it, and
+from the end of the outermost of these on it is nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.codes import codes
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.nesting import NONE
+from chakra_et.model import GAP, TimeParts
+
+Rows = npt.NDArray[np.int64]
+
+_NEVER: Final = int(np.iinfo(np.int64).max)
+_EVER: Final = int(np.iinfo(np.int64).min)
+
+
+@dataclass
+class Moments:
+    """The timelines of all host threads, cut where the owner changes, by lane and time.
+
+    Piece i of thread `lane[i]` runs from `begin_ns[i]` to the next piece, or for ever.
+    """
+
+    lane: Rows
+    begin_ns: Rows
+    owner: Rows
+
+
+def moments(table: Activities) -> Moments:
+    """Whose time the threads' timelines are. One step for each start and end of an activity."""
+    order = table.host_order
+    lane, start = table.lane[order], table.start_ns[order]
+    last = np.append(lane[1:] != lane[:-1], True)[: len(order)]
+    until = np.where(last, _NEVER, np.append(start[1:], 0)[: len(order)])
+    slot, owner, now = np.arange(len(order)), order, start
+    first = np.flatnonzero(np.append(True, last[:-1])[: len(order)])
+    found = [(first, np.full(len(first), GAP), np.full(len(first), _EVER))]
+    while len(slot):
+        # What is open when nothing else begins lasts to its end, then its caller has the time.
+        end = np.where(owner == NONE, _NEVER, np.maximum(table.end_ns[owner], now))
+        takes = end > now
+        named = np.where(owner == NONE, GAP, owner)
+        found.append((slot[takes], named[takes], now[takes]))
+        more = end < until[slot]
+        slot, owner, now = slot[more], table.nested_in[owner[more]], end[more]
+    slots, owners, begins = (np.concatenate(part) for part in zip(*found, strict=True))
+    by_time = np.lexsort((begins, slots))
+    return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
+
+
+def owned_parts(table: Activities, begin_ns: Rows, end_ns: Rows) -> TimeParts:
+    """The parts of the own times of all host activities, by row, in the order of time.
+
+    An activity without own time, or whose own time is all its own, has no part.
+    """
+    pieces, rows = moments(table), table.host_order
+    rows = rows[end_ns[rows] > begin_ns[rows]]
+    lane = np.concatenate((pieces.lane, table.lane[rows], table.lane[rows]))
+    time = np.concatenate((pieces.begin_ns, begin_ns[rows], end_ns[rows]))
+    rank = codes(time)
+    key = lane * (int(rank.max()) + 1 if len(rank) else 1) + rank
+    count = len(pieces.lane)
+    first = np.searchsorted(key[:count], key[count : count + len(rows)], "right") - 1
+    after = np.searchsorted(key[:count], key[count + len(rows) :], "left")
+    each = after - first
+    node = np.repeat(rows, each)
+    piece = np.repeat(first - np.cumsum(each) + each, each) + np.arange(len(node))
+    ends = np.append(pieces.begin_ns[1:], 0)[piece]
+    ends = np.where(piece == np.repeat(after, each) - 1, end_ns[node], ends)
+    ns = ends - np.maximum(pieces.begin_ns[piece], begin_ns[node])
+    return TimeParts(node, pieces.owner[piece], ns)

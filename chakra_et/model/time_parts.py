@@ -1,0 +1,186 @@
+"""The attribute `time_parts`: whose time the interval of a node holds, beside the node's own.
+
+A host node lasts to the next start on its thread. So it holds, too, what its callers do after it,
+and the pause until anything goes on. `12:1029000 gap:57000` says that 1,029,000 ns are time of the
+node with id 12, which called this one, and 57,000 ns nobody's; the rest is the node's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.definitions import Kind
+
+if TYPE_CHECKING:
+    from chakra_et.model.nodes import Nodes
+
+NAME: Final = "time_parts"
+GAP: Final = -1
+"""The owner of time in which a thread does nothing that was recorded: mostly Python's."""
+_GAP: Final = "gap"
+_OWNER: Final = re.compile(r"gap|[0-9]{1,20}")
+_LENGTH: Final = re.compile(r"[0-9]{1,18}")
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TimeParts:
+    """The parts of the durations of all nodes, by node and then in the order of time.
+
+    `node[i]` is the row of the node that holds part i, `owner[i]` the row of the node whose time it
+    is, or `GAP`, and `ns[i]` its length. Each node has one part or more, one of which is its own,
+    if only of 0 ns; they add up to its duration.
+    """
+
+    node: Rows
+    owner: Rows
+    ns: Rows
+
+    @property
+    def own(self) -> npt.NDArray[np.bool_]:
+        """Which parts are the own ones of the nodes that hold them."""
+        return np.asarray(self.owner == self.node)
+
+    @property
+    def gap(self) -> npt.NDArray[np.bool_]:
+        """Which parts are nobody's."""
+        return np.asarray(self.owner == GAP)
+
+    def by_node(self, count: int) -> Rows:
+        """The duration of each of `count` nodes."""
+        return _sums(self.node, self.ns, count)
+
+    def by_owner(self, count: int) -> Rows:
+        """How much time each of `count` nodes owns, wherever it lies."""
+        owned = ~self.gap
+        return _sums(self.owner[owned], self.ns[owned], count)
+
+    def fitted(self, duration_ns: Rows) -> TimeParts:
+        """The parts of nodes with other durations: a node's own part takes up the difference.
+
+        Where the others are longer than the node now is, they shrink in proportion.
+        """
+        own, ns = self.own, self.ns.copy()
+        others = _sums(self.node[~own], ns[~own], len(duration_ns))
+        for row in np.flatnonzero(others > duration_ns).tolist():
+            mine = np.flatnonzero((self.node == row) & ~own)
+            ns[mine] = [int(part) * int(duration_ns[row]) // int(others[row]) for part in ns[mine]]
+        others = _sums(self.node[~own], ns[~own], len(duration_ns))
+        ns[own] = (duration_ns - others)[self.node[own]]
+        return replace(self, ns=ns)
+
+    def moved(self, new_row: Rows) -> TimeParts:
+        """The parts after nodes moved: row r went to `new_row[r]`."""
+        node, owner = new_row[self.node], np.where(self.gap, GAP, new_row[self.owner])
+        order = np.argsort(node, kind="stable")
+        return TimeParts(node[order], owner[order], self.ns[order])
+
+
+def time_parts(nodes: Nodes) -> TimeParts:
+    """Whose time the durations of all nodes are.
+
+    A node whose attribute cannot be read, or says more than the node's duration, is its own owner;
+    so is a part whose owner is not in the file.
+    """
+    count = len(nodes)
+    node, owner, ns = _told(nodes)
+    own = nodes.duration_ns - _sums(node, ns, count)
+    sound = own[node] >= 0
+    node, owner, ns = node[sound], owner[sound], ns[sound]
+    own = nodes.duration_ns - _sums(node, ns, count)
+    lead = np.maximum(nodes.start_ns - nodes.attributes.dense("own_start_ns", 0, np.int64), 0)
+    lead[~nodes.attributes.present("own_start_ns")] = 0
+    # What lies before the node's own start is what was left of the node before it.
+    before = _until(node, ns) <= lead[node]
+    rows = np.arange(count)
+    everyone = np.concatenate((node, rows))
+    place = np.concatenate((np.where(before, 0, 2), np.ones(count, np.int64)))
+    order = np.lexsort((place, everyone))
+    return TimeParts(
+        everyone[order], np.concatenate((owner, rows))[order], np.concatenate((ns, own))[order]
+    )
+
+
+def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
+    """Give nodes the attribute that says this, in place of what they had."""
+    nodes.__dict__.pop("self_ns", None)
+    for column in nodes.attributes.named(NAME):
+        nodes.attributes.remove(column, column.rows)
+    said = np.flatnonzero(~parts.own & (parts.ns > 0))
+    if len(said) == 0:
+        return
+    node, owner = parts.node[said], parts.owner[said]
+    ids = [_GAP if gap else str(i) for gap, i in zip(owner == GAP, nodes.id[owner], strict=True)]
+    texts = [f"{i}:{ns}" for i, ns in zip(ids, parts.ns[said].tolist(), strict=True)]
+    rows, first = np.unique(node, return_index=True)
+    ends = np.append(first[1:], len(node)).tolist()
+    joined = [" ".join(texts[a:b]) for a, b in zip(first.tolist(), ends, strict=True)]
+    nodes.attributes.add(NAME, Kind.STRING, joined, rows)
+
+
+def unreadable(nodes: Nodes) -> Rows:
+    """Rows whose attribute cannot be read, names a missing node, or exceeds the duration."""
+    wrong = [row for row, text in _texts(nodes) if _pairs(text) is None]
+    node, owner, ns = _told(nodes)
+    wrong += node[owner == node].tolist()
+    wrong += np.flatnonzero(_sums(node, ns, len(nodes)) > nodes.duration_ns).tolist()
+    return np.unique(np.array(wrong, np.int64))
+
+
+def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows]:
+    """Node, owner and length of each part that is told; the owner is the node if not found."""
+    rows, ids, gaps, ns = [], [], [], []
+    for row, text in _texts(nodes):
+        for owner, length in _pairs(text) or ():
+            rows.append(row)
+            gaps.append(owner is None)
+            ids.append(owner or 0)
+            ns.append(length)
+    node = np.array(rows, np.int64)
+    named = nodes.rows_of(np.array(ids, np.uint64))
+    owners = np.where(np.array(gaps, np.bool_), GAP, np.where(named < 0, node, named))
+    return node, owners, np.array(ns, np.int64)
+
+
+def _texts(nodes: Nodes) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    for column in nodes.attributes.named(NAME):
+        if column.key.kind is Kind.STRING and not column.key.occurrence:
+            found += zip(column.rows.tolist(), column.values, strict=True)
+    return found
+
+
+def _pairs(text: str) -> list[tuple[int | None, int]] | None:
+    """Id (None for a gap) and length of each part; None where the text says something else."""
+    pairs: list[tuple[int | None, int]] = []
+    for item in text.split(" "):
+        owner, _, length = item.partition(":")
+        if _LENGTH.fullmatch(length) is None or _OWNER.fullmatch(owner) is None:
+            return None
+        number = 0 if owner == _GAP else int(owner)
+        if number >= 1 << 64:
+            return None
+        pairs.append((None if owner == _GAP else number, int(length)))
+    return pairs
+
+
+def _sums(rows: Rows, values: Rows, count: int) -> Rows:
+    """The sum of the values of each row."""
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, rows, values)
+    return sums
+
+
+def _until(node: Rows, ns: Rows) -> Rows:
+    """How far into its node each part ends, the node's own part left out; nodes stand together."""
+    total = np.cumsum(ns)
+    first = np.append(True, node[1:] != node[:-1])[: len(node)]
+    begins = np.flatnonzero(first)
+    before = np.append(0, total)[begins]
+    return np.asarray(total - before[np.cumsum(first) - 1])

@@ -1,0 +1,80 @@
+"""Time by operator: how often each ran, and its time with and without what it called.
+
+The same table as `torch.profiler`'s `key_averages()`, of a recording or of a replayed timeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.model import GAP, EdgeKind, TimeParts, Trace, time_parts
+
+Rows = npt.NDArray[np.int64]
+
+_DEEPEST: Final = 1000
+"""How deep calls are followed: callers in a circle, as damaged files may have them, have no end."""
+
+
+@dataclass(frozen=True)
+class OperatorTime:
+    """What all nodes of one name took, in ns; the name of gaps on host threads is None.
+
+    `self_ns` is their own time, without what they called. `total_ns` is the time from their starts
+    to their ends. `wait_ns` is the part of these in which they waited for another thread or for a
+    device and did nothing: it belongs to nobody and is not in `self_ns`. The profiler's self time
+    is the sum of both. A timeline that was replayed no longer tells of waits.
+    """
+
+    name: str | None
+    calls: int
+    self_ns: int
+    wait_ns: int
+    total_ns: int
+
+
+def operator_times(trace: Trace) -> list[OperatorTime]:
+    """Times by name of host and device work, the largest self time first."""
+    nodes = trace.nodes
+    parts = time_parts(nodes)
+    own = nodes.self_ns
+    exclusive = nodes.attributes.dense("exclusive_ns", -1, np.int64)
+    waited = np.where(exclusive >= 0, np.maximum(exclusive - own, 0), 0)
+    total = nodes.attributes.dense("inclusive_ns", -1, np.int64)
+    total = np.where(total >= 0, total, _with_callees(trace, own))
+    # What is left of a caller behind its last launch is no call of it.
+    calls = (~nodes.attributes.present("rest_of")).astype(np.int64)
+    size = len(nodes.names)
+    sums = [np.zeros(size, np.int64) for _ in range(4)]
+    for into, values in zip(sums, (calls, own, waited, total), strict=True):
+        np.add.at(into, nodes.name_code, values)
+    used = np.flatnonzero(np.bincount(nodes.name_code, minlength=size))
+    found = [OperatorTime(nodes.names[i], *(int(s[i]) for s in sums)) for i in used.tolist()]
+    found += _gaps(parts)
+    return sorted(found, key=lambda item: (-item.self_ns, item.name or ""))
+
+
+def _gaps(parts: TimeParts) -> list[OperatorTime]:
+    ns = parts.ns[parts.owner == GAP]
+    took = int(ns.sum())
+    return [OperatorTime(None, len(ns), took, 0, took)] if len(ns) else []
+
+
+def _with_callees(trace: Trace, own: Rows) -> Rows:
+    """The time of each node and of all that it called on the host, by edges of kind call."""
+    total: Rows = own.copy()
+    on_host = trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)
+    source, target = trace.source_rows(), trace.edges.target
+    calls = (trace.edges.kind == EdgeKind.CALL) & (source >= 0)
+    calls &= on_host[target] & on_host[source]
+    caller = np.full(len(own), -1, np.int64)
+    caller[target[calls]] = source[calls]
+    rows, above = np.flatnonzero(caller >= 0), caller[caller >= 0]
+    for _ in range(_DEEPEST):
+        np.add.at(total, above, own[rows])
+        above = caller[above]
+        rows, above = rows[above >= 0], above[above >= 0]
+    return total
