@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from chakra_et.feeder import Feeder, FeederSet
     from chakra_et.files import read, write
     from chakra_et.model import EdgeKind, Trace, TraceSet
-    from chakra_et.operator_times import OperatorTime, operator_times
     from chakra_et.passes import cure
+    from chakra_et.times import OperatorTime, operator_times
     from chakra_et.validators import validate
 
 __all__ = [
@@ -61,7 +61,7 @@ _HOMES: Final = {
     "chakra_et.feeder": ("Feeder", "FeederSet"),
     "chakra_et.files": ("read", "write"),
     "chakra_et.model": ("EdgeKind", "Trace", "TraceSet"),
-    "chakra_et.operator_times": ("OperatorTime", "operator_times"),
+    "chakra_et.times": ("OperatorTime", "operator_times"),
     "chakra_et.passes": ("cure",),
     "chakra_et.validators": ("validate",),
 }

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from chakra_et import operator_times
 from chakra_et.conversion import convert
+from chakra_et.converters.kineto import Role
+from chakra_et.converters.kineto.categories import ROLES
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import Replay, replay
 
@@ -41,6 +49,50 @@ def test_spans_and_kernel_starts(data: Path) -> None:
     for f in figures:
         recorded, again = f.recorded.exposed_comm_ns, f.replayed.exposed_comm_ns
         assert abs(recorded - again) <= 0.005 * f.recorded_span_ns
+
+
+def by_nesting(path: Path) -> dict[str, list[int]]:
+    """Self and total ns by name of host records: from the file, by nesting on each thread alone.
+
+    Of records that begin at the same time, calls are inside operations; else the file's order tells
+    if it is that of the starts, or the longer one is around the shorter.
+    """
+    document = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
+    threads: dict[tuple[Any, Any], list[tuple[int, Role, int, str]]] = {}
+    for e in document["traceEvents"] if isinstance(document, dict) else document:
+        role = ROLES.get(e.get("cat"))
+        if e.get("ph") == "X" and role in (Role.OP, Role.CALL):
+            start, took = (round(Decimal(e[key]) * 1000) for key in ("ts", "dur"))
+            threads.setdefault((e["pid"], e["tid"]), []).append((start, role, -took, e["name"]))
+    operations = [[r for r in records if r[1] is Role.OP] for records in threads.values()]
+    in_order = all(sorted(ops, key=itemgetter(0)) == ops for ops in operations)
+    by_start = itemgetter(0, 1) if in_order else itemgetter(0, 1, 2)
+    found: dict[str, list[int]] = {}
+    for records in threads.values():
+        open_now: list[tuple[int, str]] = []
+        for start, _, minus, name in sorted(records, key=by_start):
+            while open_now and open_now[-1][0] <= start:
+                open_now.pop()
+            if open_now:
+                end, caller = open_now[-1]
+                found[caller][0] -= min(start - minus, end) - start
+            times = found.setdefault(name, [0, 0])
+            times[0] -= minus
+            times[1] -= minus
+            open_now.append((start - minus, name))
+    return found
+
+
+def test_times_by_operator_are_those_of_the_profiles_own_nesting(data: Path) -> None:
+    """What a thread waited is in the profile's self time; the rest is somebody's in the trace."""
+    for path in profiles(data):
+        expected = by_nesting(path)
+        found = {}
+        for item in operator_times(linked(path)):
+            communicates = item.name is not None and item.name.startswith("gloo:")
+            if item.name is not None and (item.on_host or communicates):
+                found[item.name] = [item.self_ns + item.wait_ns, item.total_ns]
+        assert found == expected, path
 
 
 def test_every_device_event_has_a_place_on_its_stream(data: Path) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from chakra_et.conversion import Conversion
 from chakra_et.linker.explain import Explained, explain
 from chakra_et.linker.report import Report, Tally
-from chakra_et.model import EdgeKind, Node, Trace
+from chakra_et.model import GAP, EdgeKind, Node, Trace, time_parts
 from chakra_et.model.nodes import type_label
 
 _WARNINGS_SHOWN: Final = 8
@@ -128,6 +128,9 @@ def show_node(console: Console, trace: Trace, node: Node) -> None:
     fields = {"start_ns": start, "duration_ns": node.duration_ns, **node.attributes}
     for label, value in fields.items():
         table.add_row(label, Text(str(value)))
+        if label == "duration_ns":
+            for whose, ns in _shares(trace, node):
+                table.add_row(f"  {ns}", Text(whose))
     for label, io in (("inputs", node.inputs), ("outputs", node.outputs)):
         if io is not None:
             parts = (io.values, io.shapes, io.types)
@@ -136,6 +139,21 @@ def show_node(console: Console, trace: Trace, node: Node) -> None:
         label = "called by" if edge.kind is EdgeKind.CALL else "waits for"
         table.add_row(label, Text(_explained(trace, edge)))
     console.print(table)
+
+
+def _shares(trace: Trace, node: Node) -> list[tuple[str, int]]:
+    """Whose time the duration of a node is, where it is not all the node's own."""
+    parts = time_parts(trace.nodes)
+    mine = np.flatnonzero(parts.node == node.row)
+    if len(mine) < 2:
+        return []
+    shares = []
+    for owner, ns in zip(parts.owner[mine].tolist(), parts.ns[mine].tolist(), strict=True):
+        other = None if owner == GAP else trace.nodes[owner]
+        whose = "nobody's: a gap" if other is None else f"of {other.id} {other.name}"
+        shares.append(("its own" if owner == node.row else whose, ns))
+    elsewhere = node.self_ns - int(parts.ns[mine[parts.owner[mine] == node.row]].sum())
+    return [*shares, ("its own, in other nodes", elsewhere)] if elsewhere else shares
 
 
 def _explained(trace: Trace, edge: Explained) -> str:

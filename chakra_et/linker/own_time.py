@@ -157,6 +157,8 @@ def _begin_after_copies(
     rows = previous[inside]
     ended = np.maximum(np.minimum(table.end_ns[rows], end[rows]), begin[rows])
     end[rows] = np.where(ended <= table.end_ns[copies.source[inside]], ended, begin[rows])
+    # A device clock that is behind the host's lets a copy end before it was asked for.
+    begin[copies.target] = np.maximum(begin[copies.target], end[previous])
 
 
 def _begin_after_threads(

@@ -202,6 +202,10 @@ CASES: dict[str, Case] = {
         lambda: trace(*(gpu(i, start=i * 10**6, took=1000) for i in range(20))),
         lambda: trace(*(gpu(i, start=i * 10**6, took=10**5) for i in range(20))),
     ),
+    "ET311": Case(
+        lambda: trace(node(1, took=500, time_parts="gap:501")),
+        lambda: trace(node(1, took=500, time_parts="gap:500")),
+    ),
     "ET401": Case(
         lambda: trace(node(1), groups="no json"), lambda: trace(node(1), groups=ONE_GROUP)
     ),

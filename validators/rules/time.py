@@ -8,6 +8,7 @@ import numpy as np
 
 from chakra_et.definitions import NodeType
 from chakra_et.model import EdgeKind
+from chakra_et.model.time_parts import unreadable
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import ABSENT, Mask, Rows, TraceView
@@ -162,6 +163,19 @@ def device_idle(view: TraceView) -> Hits:
     if busy * 100 >= span:
         return NOTHING
     return view.whole(f"{busy / 1e6:.3f} ms of work in {span / 1e6:.3f} ms")
+
+
+@trace_rule(
+    "ET311",
+    "time_parts cannot be read, or do not fit their node.",
+    why="Time counts for the wrong operation, in tables by name and in every what-if.",
+    cure="Drop the attribute; what changes ids, durations or nodes has to change it, too.",
+)
+def unfit_parts(view: TraceView) -> Hits:
+    """Parts in another form, of nodes that are not there, or of more than the duration."""
+    rows = unreadable(view.nodes)
+    texts = view.texts("time_parts")
+    return view.hits(rows, lambda i: f"{texts[rows[i]]!r} in {view.nodes.duration_ns[rows[i]]} ns")
 
 
 def _backward(view: TraceView, chosen: Mask) -> Rows:

@@ -21,7 +21,9 @@ _DEEPEST: Final = 1000
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """What all nodes of one name took, in ns; the name of gaps on host threads is None.
+    """What all nodes of one name took on the host, or on a device (and in communication), in ns.
+
+    The name of gaps on host threads is None.
 
     `self_ns` is their own time, without what they called. `total_ns` is the time from their starts
     to their ends. `wait_ns` is the part of these in which they waited for another thread or for a
@@ -30,6 +32,7 @@ class OperatorTime:
     """
 
     name: str | None
+    on_host: bool
     calls: int
     self_ns: int
     wait_ns: int
@@ -37,7 +40,7 @@ class OperatorTime:
 
 
 def operator_times(trace: Trace) -> list[OperatorTime]:
-    """Times by name of host and device work, the largest self time first."""
+    """Times by name, of host and device work apart; the largest self time first."""
     nodes = trace.nodes
     parts = time_parts(nodes)
     own = nodes.self_ns
@@ -47,12 +50,15 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
     total = np.where(total >= 0, total, _with_callees(trace, own))
     # What is left of a caller behind its last launch is no call of it.
     calls = (~nodes.attributes.present("rest_of")).astype(np.int64)
-    size = len(nodes.names)
-    sums = [np.zeros(size, np.int64) for _ in range(4)]
+    on_host = nodes.attributes.dense("is_cpu_op", False, np.bool_)
+    key = 2 * nodes.name_code + on_host
+    sums = [np.zeros(2 * len(nodes.names), np.int64) for _ in range(4)]
     for into, values in zip(sums, (calls, own, waited, total), strict=True):
-        np.add.at(into, nodes.name_code, values)
-    used = np.flatnonzero(np.bincount(nodes.name_code, minlength=size))
-    found = [OperatorTime(nodes.names[i], *(int(s[i]) for s in sums)) for i in used.tolist()]
+        np.add.at(into, key, values)
+    found = [
+        OperatorTime(nodes.names[i // 2], bool(i % 2), *(int(s[i]) for s in sums))
+        for i in np.unique(key).tolist()
+    ]
     found += _gaps(parts)
     return sorted(found, key=lambda item: (-item.self_ns, item.name or ""))
 
@@ -60,7 +66,7 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
 def _gaps(parts: TimeParts) -> list[OperatorTime]:
     ns = parts.ns[parts.owner == GAP]
     took = int(ns.sum())
-    return [OperatorTime(None, len(ns), took, 0, took)] if len(ns) else []
+    return [OperatorTime(None, True, len(ns), took, 0, took)] if len(ns) else []
 
 
 def _with_callees(trace: Trace, own: Rows) -> Rows:
