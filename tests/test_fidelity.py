@@ -21,6 +21,7 @@ from chakra_et.converters.kineto.categories import ROLES
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import Replay, replay
 
+NEVER = 2**62
 RUNS = {"dlrm8": 64, "torchrec4": 48}
 """Communication nodes that match across ranks."""
 
@@ -54,8 +55,9 @@ def test_spans_and_kernel_starts(data: Path) -> None:
 def by_nesting(path: Path) -> dict[str, list[int]]:
     """Self and total ns by name of host records: from the file, by nesting on each thread alone.
 
-    Of records that begin at the same time, calls are inside operations; else the file's order tells
-    if it is that of the starts, or the longer one is around the shorter.
+    A moment is of the record that is open and began last. Of records that begin at the same time,
+    calls are inside operations; else the file's order tells if it is that of the starts, or the
+    longer one is around the shorter.
     """
     document = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
     threads: dict[tuple[Any, Any], list[tuple[int, Role, int, str]]] = {}
@@ -70,16 +72,18 @@ def by_nesting(path: Path) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for records in threads.values():
         open_now: list[tuple[int, str]] = []
-        for start, _, minus, name in sorted(records, key=by_start):
-            while open_now and open_now[-1][0] <= start:
-                open_now.pop()
-            if open_now:
-                end, caller = open_now[-1]
-                found[caller][0] -= min(start - minus, end) - start
-            times = found.setdefault(name, [0, 0])
-            times[0] -= minus
-            times[1] -= minus
+        now = 0
+        for start, _, minus, name in [*sorted(records, key=by_start), (NEVER, Role.OP, 0, "")]:
+            while open_now and now < start:
+                end, innermost = open_now[-1]
+                found[innermost][0] += max(min(end, start) - now, 0)
+                now = max(now, min(end, start))
+                if end <= start:
+                    open_now.pop()
+            now = start
+            found.setdefault(name, [0, 0])[1] -= minus
             open_now.append((start - minus, name))
+    del found[""]
     return found
 
 

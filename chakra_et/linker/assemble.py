@@ -21,7 +21,7 @@ from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Codes, guessed
 from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.owners import owned_parts
+from chakra_et.linker.owners import exclusive_ns, owned_parts
 from chakra_et.linker.polls import polling
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
@@ -216,8 +216,9 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     _add_texts(attributes, "category", rows, codes, device.categories.in_order)
     threads = rows[view.role[rows] != Role.WORK]
     _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
-    inclusive, exclusive = _own_and_all(view.table)
-    for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive)):
+    table = view.table
+    inclusive = np.where(table.lane != NONE, table.end_ns - table.start_ns, 0)
+    for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive_ns(table))):
         _add_integers(attributes, name, threads, values[view.order[threads]])
     polls = np.flatnonzero(polling(view.table, device)[view.order])
     attributes.add("polling", Kind.BOOL, np.ones(len(polls), np.bool_), polls)
@@ -234,17 +235,6 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
     args = [device.args[row] for row in view.record[work].tolist()]
     attributes.add("device_args", Kind.STRING, [a.decode("utf-8", "replace") for a in args], work)
-
-
-def _own_and_all(table: Activities) -> tuple[Rows, Rows]:
-    """Durations of timed host activities, and what of them no nested activity fills."""
-    inclusive = np.where(table.lane != NONE, table.end_ns - table.start_ns, 0)
-    inner = np.flatnonzero(table.nested_in != NONE)
-    outer = table.nested_in[inner]
-    inside = np.minimum(table.end_ns[inner], table.end_ns[outer]) - table.start_ns[inner]
-    # bincount adds floats; whole nanoseconds below 2**53 stay exact.
-    filled = np.bincount(outer, inside, minlength=len(table)).astype(np.int64)
-    return inclusive, np.maximum(inclusive - filled, 0)
 
 
 def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) -> None:

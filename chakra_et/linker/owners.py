@@ -58,6 +58,16 @@ def moments(table: Activities) -> Moments:
     return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
 
 
+def exclusive_ns(table: Activities) -> Rows:
+    """For how long each activity was the innermost one that was open on its thread."""
+    pieces = moments(table)
+    own = np.flatnonzero(pieces.owner != GAP)
+    # What somebody owns is followed by another piece of the same thread, a gap at the latest.
+    took = pieces.begin_ns[own + 1] - pieces.begin_ns[own]
+    # bincount adds floats; whole nanoseconds below 2**53 stay exact.
+    return np.bincount(pieces.owner[own], took, minlength=len(table)).astype(np.int64)
+
+
 def owned_parts(table: Activities, begin_ns: Rows, end_ns: Rows) -> TimeParts:
     """The parts of the own times of all host activities, by row, in the order of time.
 
