@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from chakra_et.converters.format import View
 from chakra_et.converters.kineto import DeviceTrace, split_processes
-from chakra_et.converters.linked import read_linked
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
-from chakra_et.inputs import is_linked, read_both, read_host_trace, read_profile
+from chakra_et.inputs import Input, open_input, read_both
 from chakra_et.io.output import make_directory
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
-from chakra_et.pairing import Pair, rank_in_name
+from chakra_et.pairing import Pair
+from chakra_et.rewriting import rewrite_report
 
 PathLike: TypeAlias = "str | Path"
 
@@ -90,13 +91,7 @@ def convert(
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
     options = Options(strict, window(steps, annotation), align_clocks)
-    if host is not None and device is None and is_linked(host):
-        conversion = _convert_linked(host, rank, options)
-    else:
-        host_trace, profile = read_both(host, device, strict)
-        processes = {} if profile is None else split_processes(profile)
-        device_trace = _one_of(processes, host_trace)
-        conversion = _link(host_trace, device_trace, rank, _rank_in_names(host, device), options)
+    conversion = convert_one(_pair(host, device, rank), options)
     if output is not None:
         make_directory(Path(output).parent)
         conversion.write(Path(output))
@@ -113,41 +108,41 @@ def trace_set(conversions: list[Conversion]) -> TraceSet:
     )
 
 
-def _convert_linked(path: PathLike, rank: int | None, options: Options) -> Conversion:
-    if options.window is not None:
-        raise ChakraError(
-            "no window can be cut out of a linked trace",
-            path=path,
-            remedy="Convert it whole, or give the host trace and the profile that it was made of.",
-        )
-    both = read_linked(path, strict=options.strict)
-    found = link(
-        both.host,
-        both.device,
-        rank,
-        named_rank=rank_in_name(path),
-        aligned=options.align_clocks,
-        linked=both,
-    )
-    return Conversion(found.report, kept=found.trace)
+def _pair(host: PathLike | None, device: PathLike | None, rank: int | None) -> Pair:
+    """The files of `convert`; what holds both views is given as `host`, alone."""
+    first = None if host is None else open_input(host)
+    second = None if device is None else open_input(device)
+    if first is not None and second is None and first.view in (View.BOTH, View.TRACE):
+        return Pair(rank=first.rank, whole=first, asked=rank)
+    named = {file.rank for file in (first, second) if file is not None} - {None}
+    return Pair(first, second, rank=named.pop() if len(named) == 1 else None, asked=rank)
+
+
+def convert_one(pair: Pair, options: Options) -> Conversion:
+    """The conversion of a pair to one trace. Raises ChakraError where it holds several processes.
+
+    Of a profile of several processes, that of the host trace counts.
+    """
+    if pair.whole is not None:
+        return _convert_whole(pair.whole, pair, options)
+    host, profile = read_both(pair.host, pair.device, options.strict)
+    device = _one_of({} if profile is None else split_processes(profile), host)
+    return _link(host, device, pair.asked, pair.rank, options)
 
 
 def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
-    if pair.host is not None and pair.device is None and is_linked(pair.host):
-        return [_convert_linked(pair.host, pair.rank, options)]
-    host = None if pair.host is None else read_host_trace(pair.host, options.strict)
-    processes = (
-        {0: None}
-        if pair.device is None
-        else split_processes(read_profile(pair.device, options.strict))
-    )
+    if pair.whole is not None:
+        return [_convert_whole(pair.whole, pair, options)]
+    host, profile = read_both(pair.host, pair.device, options.strict)
+    processes = {0: None} if profile is None else split_processes(profile)
     conversions = []
     for place, (pid, device) in enumerate(processes.items()):
         alone = len(processes) == 1
         mine = host if alone or (host is not None and host.pid == pid) else None
         rank = pair.rank if alone else None
-        conversion = _link(mine, device, None, rank if alone else place, options)
+        asked = pair.asked if alone else None
+        conversion = _link(mine, device, asked, rank if alone else place, options)
         if mine is None or device is None:
             missing = "profile" if device is None else "host trace"
             conversion.report.warnings.append(f"no {missing} of the same process or rank was found")
@@ -157,6 +152,32 @@ def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
             )
         conversions.append(conversion)
     return conversions
+
+
+def _convert_whole(given: Input, pair: Pair, options: Options) -> Conversion:
+    """The conversion of a file that holds all there is of a rank."""
+    if options.window is not None:
+        raise ChakraError(
+            f"no window can be cut out of {given.format.called}",
+            path=given.path,
+            remedy="Convert it whole, or give the host trace and the profile that it was made of.",
+        )
+    content = given.read(options.strict)
+    if given.view is View.TRACE:
+        if pair.asked is not None:
+            raise ChakraError(
+                "--rank is for recordings", path=given.path, remedy="An ET keeps what it says."
+            )
+        return Conversion(rewrite_report(given, content), kept=content)
+    linked = link(
+        content.host,
+        content.device,
+        pair.asked,
+        named_rank=pair.rank,
+        aligned=options.align_clocks,
+        linked=content,
+    )
+    return Conversion(linked.report, kept=linked.trace)
 
 
 def _link(
@@ -186,10 +207,3 @@ def _one_of(processes: dict[int, DeviceTrace], host: HostTrace | None) -> Device
         path=device.path,
         remedy="Convert it to a directory (chakra convert FILE -o DIR): each process is a rank.",
     )
-
-
-def _rank_in_names(*paths: PathLike | None) -> int | None:
-    named = [
-        rank for path in paths if path is not None and (rank := rank_in_name(path)) is not None
-    ]
-    return named[0] if named and len(set(named)) == 1 else None

@@ -5,65 +5,134 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from chakra_et.conversion import Conversion, Options, PathLike, convert_pair
+from chakra_et.conversion import Conversion, Options, PathLike, convert_one, convert_pair
 from chakra_et.errors import ChakraError
 from chakra_et.io.aside import Aside
 from chakra_et.io.memory import available_bytes
-from chakra_et.io.output import move_output, staging_directory
-from chakra_et.io.source import plain_bytes
+from chakra_et.io.output import make_directory
 from chakra_et.linker.window import window
-from chakra_et.pairing import Pair, pair_directory
+from chakra_et.pairing import Pair, find_pairs
+from chakra_et.run_directory import RunDirectory, run_directory
+from chakra_et.search import PassedOver
 
 _MEMORY_FACTOR: Final = 2
 """Memory that a conversion may take, in sizes of its input: 1.4 for a pair of 193 MB, and room."""
 _LARGE_BYTES: Final = 24 << 20
 """Below this, a process takes longer to begin than the conversion takes."""
+_FILE_SUFFIXES: Final = (".et", ".json", ".gz", ".zst")
 _NAMED: Final = 5
 """So many of the files that are passed over are named."""
 
 
-def convert_directory(
-    directory: PathLike,
-    output_directory: PathLike | None,
+class Conversions(list[Conversion]):
+    """The conversions of a run, and the files that were no part of it."""
+
+    def __init__(self, conversions: Iterable[Conversion], passed_over: list[PassedOver]) -> None:
+        super().__init__(conversions)
+        self.passed_over = passed_over
+
+
+def convert_files(
+    files: PathLike | Iterable[PathLike],
+    output: PathLike | None,
     *,
+    rank: int | None = None,
     prefix: str = "trace",
     strict: bool = False,
     steps: str | None = None,
     annotation: str | None = None,
     align_clocks: bool = False,
     jobs: int | None = None,
-) -> list[Conversion]:
-    """Convert every pair of host trace and profile in a directory, one for each rank.
+    force: bool = False,
+) -> Conversions:
+    """Convert files of any kind that is read here, told by content, in any order.
 
-    An archive stands for the directory that was packed into it, and a profile that was merged from
-    several processes for the profiles of each. Options are those of `convert`.
+    Directories are descended and archives are opened. Host traces and profiles are paired by
+    process id, else by the rank in metadata or name; a file without a counterpart is converted
+    alone. A profile that was merged from several processes stands for the profiles of each. ETs
+    are written as they are. Files of a directory that are no traces are passed over.
 
-    Files are paired by process id, else by the rank in metadata or name; a file without a
-    counterpart is converted alone, and one that is neither is named in a warning. Writes
-    `{prefix}.{rank}.et` into `output_directory`, which is made if needed, and keeps no trace in
-    memory; without one, nothing is written and all are kept.
+    `output` is a file if its name ends like one (`.et`, `.json`, `.gz`, `.zst`), and then there
+    must be but one rank; else it is a directory that gets `{prefix}.{rank}.et` for each rank, and
+    no trace is kept in memory. Without it nothing is written and all are kept. `rank` is that of
+    the only rank, if no file tells. Other options are those of `convert`.
 
-    `jobs` pairs are converted at the same time, by default as many as cores and free memory allow;
-    the result does not depend on it. Raises ChakraError as `convert` does, and when there is
-    nothing to convert or two pairs have one rank; then nothing is written.
+    `jobs` ranks are converted at the same time, by default as many as cores and free memory allow;
+    the result does not depend on it. A directory that holds ranks of another run is refused,
+    unless `force` may remove those that a manifest lists. Raises ChakraError as `convert` does, and
+    when there is nothing to convert or two recordings have one rank; then nothing is written.
     """
     if jobs is not None and jobs < 1:
         raise ChakraError(f"{jobs} jobs", remedy="Give --jobs a number from 1 on.")
     options = Options(strict, window(steps, annotation), align_clocks)
-    pairs, others = pair_directory(directory)
+    target = None if output is None else Path(output)
+    pairs, others = find_pairs([files] if isinstance(files, (str, Path)) else files, target)
+    if rank is not None:
+        _expect_one(pairs, "--rank is about one rank")
+        pairs = [replace(pairs[0], asked=rank)]
+    if target is not None and names_a_file(target):
+        _expect_one(pairs, "this is the name of one file", target)
+        conversion = convert_one(pairs[0], options)
+        make_directory(target.parent)
+        conversion.write(target)
+        found = [conversion]
+    else:
+        found = _convert_to(target, pairs, options, prefix, jobs, force)
+    return _with_others(found, others)
+
+
+def convert_directory(
+    directory: PathLike, output_directory: PathLike | None, **options: Any
+) -> Conversions:
+    """All ranks of a directory; options are those of `convert_files`."""
+    return convert_files(directory, output_directory, **options)
+
+
+def names_a_file(output: Path) -> bool:
+    """Whether an output is one file: by its name, or because a file of that name is there."""
+    if output.is_dir():
+        return False
+    return output.suffix in _FILE_SUFFIXES or output.exists() or str(output) == "-"
+
+
+def _convert_to(
+    target: Path | None,
+    pairs: list[Pair],
+    options: Options,
+    prefix: str,
+    jobs: int | None,
+    force: bool,
+) -> list[Conversion]:
+    """The conversions of all pairs, in order of rank, written to a directory if that is given."""
     jobs = min(jobs or _sensible_jobs(pairs), len(pairs))
-    if output_directory is None:
-        found = sorted(_numbered(pairs, _convert_all(pairs, options, None, jobs)))
-        return _with_others([conversion for _, conversion in found], others)
-    target = Path(output_directory)
-    with staging_directory(target) as staging:
-        found = sorted(_numbered(pairs, _convert_all(pairs, options, staging, jobs)))
-        for number, conversion in found:
-            _publish(conversion, target / f"{prefix}.{number}.et")
-    return _with_others([conversion for _, conversion in found], others)
+    if target is None:
+        return _in_order(_numbered(pairs, _convert_all(pairs, options, None, jobs)))
+    with run_directory(target, prefix, force) as run:
+        found = _numbered(pairs, _convert_all(pairs, options, run.stage, jobs))
+        for number, conversion in found.items():
+            _publish(run, conversion, f"{prefix}.{number}.et")
+    return _in_order(found)
+
+
+def _in_order(found: dict[int, Conversion]) -> list[Conversion]:
+    return [found[number] for number in sorted(found)]
+
+
+def _expect_one(pairs: list[Pair], problem: str, path: Path | None = None) -> None:
+    """Raises ChakraError where there are several ranks."""
+    if len(pairs) == 1:
+        return
+    files = ", ".join(" and ".join(file.name for file in pair.files) for pair in pairs[:_NAMED])
+    more = ", …" * (len(pairs) > _NAMED)
+    raise ChakraError(
+        f"{problem}, and the inputs are of {len(pairs)} ranks ({files}{more})",
+        path=path,
+        remedy="Name a directory, or give the files of one rank.",
+    )
 
 
 def _convert_all(
@@ -129,16 +198,14 @@ def _explained(error: ChakraError, pair: Pair, converted: int, count: int) -> Ch
     others = f" ({converted} of {count} pairs could be converted, nothing was written)"
     return type(error)(
         error.problem.rstrip(".") + others * (count > 1),
-        path=error.path or pair.host or pair.device,
+        path=error.path or pair.files[0].path,
         place=error.place,
         remedy=error.remedy,
     )
 
 
-def _numbered(
-    pairs: list[Pair], conversions: list[list[Conversion]]
-) -> Iterable[tuple[int, Conversion]]:
-    """Each conversion with its rank, or its place where it has none."""
+def _numbered(pairs: list[Pair], conversions: list[list[Conversion]]) -> dict[int, Conversion]:
+    """Each conversion by its rank, or by its place where it has none."""
     found: dict[int, Conversion] = {}
     for pair, of_pair in zip(pairs, conversions, strict=True):
         for conversion in of_pair:
@@ -147,35 +214,36 @@ def _numbered(
             if number in found:
                 raise ChakraError(
                     f"two pairs of files are of rank {number}",
-                    path=pair.host or pair.device,
-                    remedy="Put the files of each run into a directory of their own.",
+                    path=pair.files[0].path,
+                    remedy="Give the files of one run only.",
                 )
             found[number] = conversion
-    return found.items()
+    return found
 
 
-def _with_others(conversions: list[Conversion], others: list[Path]) -> list[Conversion]:
+def _with_others(conversions: list[Conversion], others: list[PassedOver]) -> Conversions:
     """The conversions, the first of which tells of the files that were passed over."""
-    if others:
-        names = ", ".join(path.name for path in others[:_NAMED])
+    strange = [f"{other.name} ({other.reason})" for other in others if not other.own]
+    if strange:
         conversions[0].report.warnings.append(
-            f"{len(others)} files of the directory are neither host traces nor profiles and were "
-            f"passed over: {names}{' and more' * (len(others) > _NAMED)}"
+            f"passed over {len(strange)} file{'s' * (len(strange) > 1)}: "
+            f"{', '.join(strange[:_NAMED])}{', and more' * (len(strange) > _NAMED)}"
         )
-    return conversions
+    return Conversions(conversions, others)
 
 
-def _publish(conversion: Conversion, target: Path) -> None:
+def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:
+    """Let a conversion that was written to the stage appear under its name."""
     assert conversion.output is not None
     assert conversion.report.output is not None
-    move_output(conversion.output, target)
-    conversion.output = target
-    conversion.report.output["path"] = str(target)
+    run.add(name, conversion.output)
+    conversion.output = run.target / name
+    conversion.report.output["path"] = str(conversion.output)
 
 
 def _sensible_jobs(pairs: list[Pair]) -> int:
     """As many as cores and free memory allow; one where the files are small."""
-    sizes = [sum(plain_bytes(path) for path in (p.host, p.device) if path) for p in pairs]
+    sizes = [sum(file.bytes for file in pair.files) for pair in pairs]
     largest = max(sizes)
     if largest < _LARGE_BYTES:
         return 1

@@ -1,74 +1,128 @@
-"""The inputs of a conversion: the host trace and the profile of one process."""
+"""The files of a conversion: each is looked at once, when it becomes an `Input`."""
 
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from chakra_et.converters.kineto import DeviceTrace, read_device
-from chakra_et.converters.pytorch import HostTrace, read_host
+from chakra_et.converters.format import Format, View
+from chakra_et.converters.formats import look
+from chakra_et.converters.kineto import DeviceTrace
+from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import FormatError
 from chakra_et.io.aside import Aside
-from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, sniff
+from chakra_et.io.source import plain_bytes
 
 _LARGE_BYTES: Final = 24 << 20
+_RANK_IN_NAME: Final = (
+    re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE),
+    # The end of a version number, as in `trace_1.0.2.json`, is no rank.
+    re.compile(r"(?<!\d\.\d)(?<!\d\.\d\d)\.(\d{1,9})\.(?:json|et)"),
+    re.compile(r"[-_](\d{1,9})\.(?:json|et)"),
+)
+_RANK_FOLDER: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file, what it is, and which process of a run it comes from.
+
+    `rank` is that of the file's metadata, else of its name, else of the directories in `name`,
+    which is the path as people know it: below the directory or archive that they gave.
+    """
+
+    path: Path
+    name: str
+    format: Format
+    pid: int | None = None
+    rank: int | None = None
+    world_size: int | None = None
+
+    @property
+    def view(self) -> View:
+        """What the file holds of a run."""
+        return self.format.view
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes of content the file has, without compression."""
+        return plain_bytes(self.path)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether reading takes longer than another interpreter takes to begin."""
+        try:
+            return self.path.stat().st_size >= _LARGE_BYTES
+        except OSError:
+            return False
+
+    def read(self, strict: bool = False) -> Any:
+        """What `view` names. Raises FormatError, and ChakraError for what is not read here."""
+        if self.format.read is None:
+            raise self.refused("a trace")
+        return self.format.read(self.path, strict)
+
+    def refused(self, wanted: str) -> FormatError:
+        """The error for a file that is not what is `wanted`."""
+        if self.view is View.NONE:
+            problem = f"this is {self.format.called}"
+        else:
+            problem = f"this is a file of kind {self.format.name}, where {wanted} is wanted"
+        return FormatError(problem, path=self.path, remedy=self.format.remedy)
+
+
+def open_input(path: str | Path, name: str | None = None) -> Input:
+    """Look at a file. Raises FormatError if no format recognises it."""
+    path = Path(path)
+    form, head = look(path)
+    identity = form.identify(head)
+    rank = identity.rank
+    if rank is None:
+        rank = rank_in_name(path if name is None else name)
+    return Input(path, name or str(path), form, identity.pid, rank, identity.world_size)
+
+
+def rank_in_name(path: str | Path) -> int | None:
+    """The rank that a file's name tells (`rank3_trace.json`, `host.3.json.gz`), or None.
+
+    Of a relative path, a directory `rank3` tells it, too.
+    """
+    path = Path(path)
+    for pattern in _RANK_IN_NAME:
+        match = pattern.search(path.name)
+        if match:
+            return int(match[1])
+    if path.is_absolute():
+        return None
+    folders = (_RANK_FOLDER.fullmatch(folder.name) for folder in path.parents)
+    return next((int(match[1]) for match in folders if match), None)
 
 
 def read_both(
-    host: str | Path | None, device: str | Path | None, strict: bool
+    host: Input | None, device: Input | None, strict: bool
 ) -> tuple[HostTrace | None, DeviceTrace | None]:
     """Both files, as far as they are given; at the same time, by two processes, where that pays.
 
-    Raises FormatError, as the others here, for a damaged file or one of another kind.
+    Raises FormatError for a damaged file or one of another kind.
     """
-    if host is not None and device is not None and _large(device) and (os.cpu_count() or 1) > 1:
-        with Aside(__name__, "read_profile", device, strict) as aside:
-            return read_host_trace(host, strict), aside.result()
+    for given, view, wanted in (
+        (host, View.HOST, "a PyTorch host trace"),
+        (device, View.DEVICE, "a profile"),
+    ):
+        if given is not None and given.view is not view:
+            raise given.refused(wanted)
+    if host is not None and device is not None and device.is_large and (os.cpu_count() or 1) > 1:
+        with Aside(__name__, "read_input", device, strict) as aside:
+            return host.read(strict), aside.result()
     return (
-        None if host is None else read_host_trace(host, strict),
-        None if device is None else read_profile(device, strict),
+        None if host is None else host.read(strict),
+        None if device is None else device.read(strict),
     )
 
 
-def _large(path: str | Path) -> bool:
-    """Whether reading takes longer than the other interpreter takes to begin."""
-    try:
-        return Path(path).stat().st_size >= _LARGE_BYTES
-    except OSError:
-        return False
-
-
-def is_linked(path: str | Path) -> bool:
-    """Whether a file holds a host trace and a profile that another tool has linked."""
-    return sniff(path) is FileKind.LINKED
-
-
-def read_host_trace(path: str | Path, strict: bool) -> HostTrace:
-    """What is in a PyTorch host trace."""
-    _expect(path, FileKind.HOST)
-    return read_host(path, strict=strict)
-
-
-def read_profile(path: str | Path, strict: bool) -> DeviceTrace:
-    """What is in a Kineto profile."""
-    _expect(path, FileKind.DEVICE)
-    return read_device(path, strict=strict)
-
-
-def _expect(path: str | Path, wanted: FileKind) -> None:
-    kind = sniff(path)
-    if kind is not wanted:
-        remedies = {
-            (FileKind.LINKED, FileKind.HOST): "It holds both views; give it alone.",
-            (FileKind.LINKED, FileKind.DEVICE): "It holds both views; give it alone (--host).",
-            (FileKind.WORKLOAD, FileKind.HOST): WORKLOAD_REMEDY,
-            (FileKind.WORKLOAD, FileKind.DEVICE): WORKLOAD_REMEDY,
-            (FileKind.DEVICE, FileKind.HOST): "Pass it as the device trace (--device).",
-            (FileKind.HOST, FileKind.DEVICE): "Pass it as the host trace (--host).",
-        }
-        raise FormatError(
-            f"this is a file of kind {kind.value}, where a {wanted.value} is wanted",
-            path=path,
-            remedy=remedies.get((kind, wanted), "It is converted already; read it as it is."),
-        )
+def read_input(given: Input, strict: bool) -> Any:
+    """What an input holds; for another process."""
+    return given.read(strict)

@@ -9,7 +9,8 @@ from recordings import HostRecording, Profile
 
 from chakra_et.directory import convert_directory
 from chakra_et.errors import ChakraError
-from chakra_et.pairing import pair_directory, rank_in_name
+from chakra_et.inputs import rank_in_name
+from chakra_et.pairing import find_pairs
 
 
 def host(path: Path, pid: int) -> None:
@@ -26,7 +27,7 @@ def device(path: Path, pid: int, rank: int | None = None) -> None:
 def names(directory: Path) -> list[tuple[str | None, str | None, int | None]]:
     return [
         (p.host and p.host.name, p.device and p.device.name, p.rank)
-        for p in pair_directory(directory)[0]
+        for p in find_pairs([directory])[0]
     ]
 
 
@@ -69,15 +70,15 @@ def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
     (tmp_path / "device.json").write_bytes(b"\0garbage")
     (tmp_path / "readme.txt").write_text("not a trace")
     (conversion,) = convert_directory(tmp_path, tmp_path / "out")
-    assert (
-        "2 files of the directory are neither host traces nor profiles and were passed over: "
-        "device.json, readme.txt" in conversion.report.warnings
+    assert conversion.report.warnings[-1] == (
+        "passed over 2 files: readme.txt (neither JSON nor an ET in protobuf), "
+        "device.json (an ET (protobuf), beside recordings)"
     )
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ChakraError, match="cannot be read"):
-        pair_directory(tmp_path / "nowhere")
+    with pytest.raises(ChakraError, match="no such file"):
+        find_pairs([tmp_path / "nowhere"])
 
 
 @pytest.mark.parametrize(

@@ -11,31 +11,37 @@ from recordings import HostRecording, Profile
 
 import chakra_et
 from chakra_et import ChakraError, convert, convert_directory, validate
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.converters.et.format import FORMAT as ET
+from chakra_et.converters.et.format import JSON_FORMAT as ET_JSON
+from chakra_et.converters.foreign import FORMATS as FOREIGN
+from chakra_et.converters.kineto.format import FORMAT as KINETO
+from chakra_et.converters.linked.format import FORMAT as LINKED
+from chakra_et.converters.pytorch.format import FORMAT as PYTORCH
+from chakra_et.inputs import open_input
 
 JSONIZER = (
     '{"version": "0.0.4"}{"id": "1", "name": "a", "type": "COMP_NODE", "durationMicros": "5"}'
     '{"id": "2", "name": "b", "type": "COMP_NODE", "dataDeps": ["1"], '
     '"attr": [{"name": "num_ops", "int64Val": "7"}]}'
 )
-LINKED = {
+LINKED_TRACE = {
     "schema": "1.0.2-chakra.0.0.4",
     "nodes": [{"id": 1, "name": "a", "ctrl_deps": 0, "inclusive_dur": 5, "ts": 7}],
 }
 KINDS = {
-    '{"schema": "1.0.1", "pid": 1, "nodes": [': FileKind.HOST,
-    '{"pid": 1, "nodes": [{"id": 1': FileKind.HOST,
-    '{"traceEvents": [': FileKind.DEVICE,
-    '{"schemaVersion": 1, "deviceProperties": [{"id": 0}]': FileKind.DEVICE,
-    '{"displayTimeUnit": "ms", "traceEvents": []}': FileKind.DEVICE,
-    '[{"name": "a", "ph": "X", "ts": 1}]': FileKind.DEVICE,
-    '\ufeff{"schema": "1.0.1", "nodes": [': FileKind.HOST,
-    '{"workload_graph": [': FileKind.ET_JSON,
-    '{"format": "chakra-et", "nodes": []}': FileKind.ET_JSON,
-    JSONIZER: FileKind.ET_JSON,
-    json.dumps(LINKED): FileKind.LINKED,
-    "MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8 2\n": FileKind.WORKLOAD,
-    "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n": FileKind.WORKLOAD,
+    '{"schema": "1.0.1", "pid": 1, "nodes": [': PYTORCH,
+    '{"pid": 1, "nodes": [{"id": 1': PYTORCH,
+    '{"traceEvents": [': KINETO,
+    '{"schemaVersion": 1, "deviceProperties": [{"id": 0}]': KINETO,
+    '{"displayTimeUnit": "ms", "traceEvents": []}': KINETO,
+    '[{"name": "a", "ph": "X", "ts": 1}]': KINETO,
+    '\ufeff{"schema": "1.0.1", "nodes": [': PYTORCH,
+    '{"workload_graph": [': ET_JSON,
+    '{"format": "chakra-et", "nodes": []}': ET_JSON,
+    JSONIZER: ET_JSON,
+    json.dumps(LINKED_TRACE): LINKED,
+    "MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8 2\n": FOREIGN[0],
+    "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n": FOREIGN[0],
 }
 
 
@@ -43,7 +49,7 @@ KINDS = {
 def test_each_kind_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a file.pt.trace.json"
     path.write_text(text)
-    assert sniff(path) is KINDS[text]
+    assert open_input(path).format is KINDS[text]
 
 
 def test_objects_one_behind_another_are_an_et(tmp_path: Path) -> None:
@@ -75,15 +81,15 @@ def test_one_file_that_is_no_trace_of_a_run_is_named(tmp_path: Path) -> None:
 
 def test_written_traces_are_told(tmp_path: Path) -> None:
     host = HostRecording().op(3, "a").write(tmp_path / "h.json")
-    for name, kind in (("t.et", FileKind.ET), ("t.json", FileKind.ET_JSON)):
+    for name, kind in (("t.et", ET), ("t.json", ET_JSON)):
         convert(host, output=tmp_path / name)
-        assert sniff(tmp_path / name) is kind
-    assert sniff(Profile().op("a", 1, 1).write(tmp_path / "d.json.gz")) is FileKind.DEVICE
+        assert open_input(tmp_path / name).format is kind
+    assert open_input(Profile().op("a", 1, 1).write(tmp_path / "d.json.gz")).format is KINETO
 
 
 def test_an_et_whose_first_length_looks_like_a_pickle_is_an_et(tmp_path: Path) -> None:
     (tmp_path / "t.et").write_bytes(b"\x80\x02\x0a\x05" + b"1.0.0" + bytes(249))
-    assert sniff(tmp_path / "t.et") is FileKind.ET
+    assert open_input(tmp_path / "t.et").format is ET
 
 
 def varint(number: int) -> bytes:

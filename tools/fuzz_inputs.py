@@ -30,7 +30,8 @@ from types import FrameType
 import zstandard
 
 from chakra_et import ChakraError, convert, read
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.converters.format import View
+from chakra_et.inputs import open_input
 from chakra_et.io.source import read_all
 from chakra_et.linker.report import Report
 
@@ -209,11 +210,11 @@ def attempt(path: Path, output: Path) -> str:
     """How one input ended. Raises AssertionError for an account or an output that is wrong."""
     output.unlink(missing_ok=True)
     try:
-        kind = sniff(path)
-        if kind in (FileKind.ET, FileKind.ET_JSON):
+        view = open_input(path).view
+        if view is View.TRACE:
             read(path)
             return "read"
-        is_host = kind in (FileKind.HOST, FileKind.LINKED)
+        is_host = view is not View.DEVICE
         result = convert(path if is_host else None, None if is_host else path, output)
     except ChakraError:
         assert not output.exists(), "an error, but an output"

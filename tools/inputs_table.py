@@ -14,7 +14,8 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from chakra_et import ChakraError, convert, read
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.converters.format import View
+from chakra_et.inputs import open_input
 from chakra_et.linker.report import Report, Tally
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "inputs.md"
@@ -50,7 +51,7 @@ class Row:
     """What became of one file."""
 
     name: str
-    kind: FileKind
+    kind: str
     tally: Tally
     repairs: int = 0
 
@@ -60,7 +61,7 @@ class Row:
         left_out = tally.left_out.total()
         why = ", ".join(f"{n} {letters[reason]}" for reason, n in tally.left_out.most_common())
         return (
-            f"| `{self.name}` | {self.kind.value} | {tally.total} | {tally.kept} | {tally.merged} "
+            f"| `{self.name}` | {self.kind} | {tally.total} | {tally.kept} | {tally.merged} "
             f"| {left_out} | {why} | {self.repairs} |"
         )
 
@@ -75,14 +76,14 @@ def all_records(report: Report) -> Tally:
 
 def account(path: Path, name: str) -> Row:
     """Convert one file, or read it if it is an ET."""
-    kind = sniff(path)
-    if kind in (FileKind.ET, FileKind.ET_JSON):
+    given = open_input(path)
+    if given.view is View.TRACE:
         count = len(read(path).nodes)
-        return Row(name, kind, Tally(count, count))
-    is_host = kind is FileKind.HOST
+        return Row(name, given.format.name, Tally(count, count))
+    is_host = given.view is View.HOST
     report = convert(path if is_host else None, None if is_host else path).report
     repairs = sum(repair["count"] for repair in report.repairs)
-    return Row(name, kind, all_records(report), repairs)
+    return Row(name, given.format.name, all_records(report), repairs)
 
 
 def pair(host: Path, device: Path, name: str) -> str:

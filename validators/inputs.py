@@ -11,10 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from chakra_et.conversion import convert
-from chakra_et.converters.et import decode_et, decode_json
+from chakra_et.converters.et import decode_et
+from chakra_et.converters.et.format import FORMAT as ET
 from chakra_et.converters.et.wire import WireError
+from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.io.sniff import WORKLOAD_REMEDY, FileKind, OtherKindError, sniff
+from chakra_et.inputs import Input, open_input
 from chakra_et.io.source import read_all
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.file_facts import FileFacts, file_facts
@@ -54,12 +56,11 @@ def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inp
     """
     inputs = Inputs()
     runs: dict[tuple[Path, str], list[TraceView]] = {}
-    for path in _files(paths, inputs.unreadable):
-        if skip_others and path.is_file() and not _is_trace(path):
-            continue
+    for given in _given(paths, inputs, skip_others):
+        path = given.path
         inputs.paths.append(path)
         try:
-            view = _read(path, inputs)
+            view = _read(given, inputs)
         except ChakraError as error:
             inputs.unreadable.append(error)
             continue
@@ -75,8 +76,8 @@ def trace_files(path: str | Path) -> dict[int, Path]:
 
     Raises ChakraError where there is none, or where two are of one rank.
     """
-    unreadable: list[ChakraError] = []
-    files = [p for p in _files([path], unreadable) if _is_et(p)]
+    given = _given([path], Inputs(), skip_others=True)
+    files = [file.path for file in given if file.view is View.TRACE]
     files = [p for p in files if p.parent == Path(path)] or files
     if not files:
         raise ChakraError("no ET", path=path, remedy="Name an ET or a directory of ETs.")
@@ -94,61 +95,54 @@ def trace_files(path: str | Path) -> dict[int, Path]:
     return found
 
 
-def _is_et(path: Path) -> bool:
-    try:
-        return sniff(path) in (FileKind.ET, FileKind.ET_JSON)
-    except FormatError:
-        return _ET_NAME.fullmatch(path.name) is not None
+def _given(paths: Iterable[str | Path], inputs: Inputs, skip_others: bool) -> list[Input]:
+    """Every file that was named, and of a directory every file that is a trace.
 
-
-def _files(paths: Iterable[str | Path], unreadable: list[ChakraError]) -> list[Path]:
-    found = []
+    What cannot be read becomes part of `inputs`.
+    """
+    found: dict[Path, Input] = {}
     for path in map(Path, paths):
         if not path.is_dir():
-            found.append(path)
+            taken = _look(path)
+            if isinstance(taken, Input):
+                found.setdefault(path, taken)
+            elif not (skip_others and path.is_file()):
+                inputs.paths.append(path)
+                inputs.unreadable.append(taken)
             continue
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _is_trace(p)]
-        if not inside:
-            unreadable.append(
+        inside = [_look(p) for p in sorted(path.rglob("*")) if p.is_file()]
+        taken_in = {given.path: given for given in inside if isinstance(given, Input)}
+        if not taken_in:
+            inputs.unreadable.append(
                 ChakraError("no trace in this directory", path=path, remedy="Name another one.")
             )
-        found += inside
-    return list(dict.fromkeys(found))
+        found |= taken_in
+    return list(found.values())
 
 
-def _is_trace(path: Path) -> bool:
-    if path.name == GROUP_FILE:
-        return False
+def _look(path: Path) -> Input | ChakraError:
+    """A file as an input, or why it is none; a damaged file whose name is that of an ET is one."""
     try:
-        sniff(path)
-    except ChakraError:
-        return _ET_NAME.fullmatch(path.name) is not None
-    return True
-
-
-def _read(path: Path, inputs: Inputs) -> TraceView | None:
-    """Read one file into `inputs`; the view of its trace, if it is one."""
-    try:
-        kind = sniff(path)
-    except FormatError as error:
+        given = open_input(path)
+    except ChakraError as error:
         # Whoever calls a file .et means one: say what is wrong with its bytes.
-        if isinstance(error, OtherKindError) or not _ET_NAME.fullmatch(path.name):
-            raise
-        kind = FileKind.ET
-    if kind is FileKind.WORKLOAD:
-        raise FormatError(f"this is a {kind.value}", path=path, remedy=WORKLOAD_REMEDY)
-    if kind is FileKind.LINKED:
+        named = isinstance(error, FormatError) and _ET_NAME.fullmatch(path.name)
+        return Input(path, str(path), ET) if named else error
+    return given if given.view is not View.NONE else given.refused("a trace")
+
+
+def _read(given: Input, inputs: Inputs) -> TraceView | None:
+    """Read one file into `inputs`; the view of its trace, if it is one."""
+    path = given.path
+    if given.view is View.BOTH:
         return TraceView(convert(path).trace, _rank_of(path), str(path))
-    data = read_all(path)
-    if kind is FileKind.ET:
-        return _read_et(path, data, inputs)
-    inputs.documents.append(json_facts(path, kind, data))
-    if kind is not FileKind.ET_JSON:
+    if given.format is ET:
+        return _read_et(path, read_all(path), inputs)
+    if given.format.schema is not None:
+        inputs.documents.append(json_facts(path, given.format.schema, read_all(path)))
+    if given.view is not View.TRACE:
         return None
-    try:
-        return TraceView(decode_json(data), _rank_of(path), str(path))
-    except ValueError as error:
-        raise FormatError(str(error), path=path) from error
+    return TraceView(given.read(), _rank_of(path), str(path))
 
 
 def _read_et(path: Path, data: bytes, inputs: Inputs) -> TraceView | None:

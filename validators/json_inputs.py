@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from chakra_et.io.memory import collection_paused
-from chakra_et.io.sniff import FileKind
 from chakra_et.schema_files import schema_file
 from chakra_et.validators.finding import Finding, Hits
 
@@ -23,11 +22,6 @@ OF_EACH_SHAPE: Final = 3
 """Records of one shape that are checked."""
 _MOST_ERRORS: Final = 1000
 _ITEMS: Final = ("nodes", "traceEvents", "workload_graph")
-_SCHEMAS: Final = {
-    FileKind.HOST: "host_trace.schema.json",
-    FileKind.DEVICE: "kineto_trace.schema.json",
-    FileKind.ET_JSON: "et.schema.json",
-}
 
 
 @dataclass
@@ -35,7 +29,8 @@ class JsonFacts:
     """What a schema says of a JSON file."""
 
     path: Path
-    kind: FileKind
+    schema: str
+    """The name of the schema."""
     errors: list[tuple[str, str]]
     """Where inside the file (a JSON pointer) and what is wrong."""
     checked: int
@@ -50,13 +45,13 @@ class JsonFacts:
         return Hits(len(told), lambda i: Finding(told[i], path=path))
 
 
-def json_facts(path: Path, kind: FileKind, data: bytes) -> JsonFacts:
-    """Check the JSON document `data` of the file at `path`."""
+def json_facts(path: Path, schema: str, data: bytes) -> JsonFacts:
+    """Check the JSON document `data` of the file at `path` against a schema of `schema/`."""
     try:
         with collection_paused():
             document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return JsonFacts(path, kind, [("", f"no JSON: {error}")], 0, 0)
+        return JsonFacts(path, schema, [("", f"no JSON: {error}")], 0, 0)
     if isinstance(document, list):
         # A bare list of events is a profile too.
         document = {"traceEvents": document}
@@ -67,7 +62,7 @@ def json_facts(path: Path, kind: FileKind, data: bytes) -> JsonFacts:
     if key is not None:
         reduced[key] = [items[i] for i in chosen]
     errors: list[tuple[str, str]] = []
-    for found in _validator(kind).iter_errors(reduced):
+    for found in _validator(schema).iter_errors(reduced):
         where = list(found.absolute_path)
         if key is not None and len(where) > 1 and where[0] == key:
             where[1] = chosen[int(where[1])]
@@ -75,7 +70,7 @@ def json_facts(path: Path, kind: FileKind, data: bytes) -> JsonFacts:
         errors.append((pointer, _best(found)))
         if len(errors) == _MOST_ERRORS:
             break
-    return JsonFacts(path, kind, errors, len(chosen), len(items))
+    return JsonFacts(path, schema, errors, len(chosen), len(items))
 
 
 def sample(items: list[Any]) -> list[int]:
@@ -116,11 +111,11 @@ def _inner(item: Any) -> Any:
     return type(item)
 
 
-def _validator(kind: FileKind) -> Any:
+def _validator(schema: str) -> Any:
     # It takes 50 ms to import, and only JSON files need it.
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads(schema_file(_SCHEMAS[kind]).read_text("utf-8")))
+    return Draft202012Validator(json.loads(schema_file(schema).read_text("utf-8")))
 
 
 def _best(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""`chakra convert`: host trace and profile in, an ET out."""
+"""`chakra convert`: recordings in, ETs out."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.show import show_conversion
-from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
+from chakra_et.cli.targets import (
+    HOST_HELP,
+    TARGET_HELP,
+    ForceOption,
+    HostTime,
+    PrefixOption,
+    Target,
+)
 from chakra_et.conversion import Conversion, convert, trace_set
-from chakra_et.directory import convert_directory
+from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
-from chakra_et.inputs import is_linked
 from chakra_et.io.output import write_json
+from chakra_et.io.spool import spooled
 
 
 def convert_command(
-    directory: Annotated[
-        Path | None,
+    files: Annotated[
+        list[Path] | None,
         typer.Argument(
-            metavar="[DIR]",
-            help="A directory or archive of host traces and profiles, paired by process and rank; "
-            "or a trace that another tool has linked.",
+            metavar="[FILE]...",
+            help="Host traces, profiles, linked traces and ETs, told by content; directories and "
+            "archives of them; - is standard input.",
             show_default=False,
         ),
     ] = None,
@@ -33,7 +40,8 @@ def convert_command(
             "--output",
             "-o",
             metavar="OUT",
-            help="The ET to write (.et, or .json; .gz and .zst compress); with DIR, a directory.",
+            help="A file (.et or .json, with .gz or .zst compressed), - for standard output, or a "
+            "directory that gets a file for each rank.",
             show_default=False,
         ),
     ] = None,
@@ -79,7 +87,7 @@ def convert_command(
         typer.Option(
             "--jobs",
             metavar="N",
-            help="With DIR, ranks at the same time; by default as cores and memory allow.",
+            help="Ranks at the same time; by default as many as cores and memory allow.",
             show_default=False,
         ),
     ] = None,
@@ -98,62 +106,73 @@ def convert_command(
     ] = None,
     host_time: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
     prefix: PrefixOption = None,
+    force: ForceOption = False,
 ) -> None:
-    """Link a PyTorch host trace and the Kineto profile of the same run into one ET.
+    """Make ETs of recordings, or write ETs in another form.
 
-    Either may be missing. Each conversion ends in a report of what became of every input record.
+    A host trace and the profile of the same run become one ET; either may be missing. Each
+    conversion ends in a report of what became of every input record.
     """
     if output is None:
         raise ChakraError("no output", remedy="Say where to write with -o OUT.")
-    if directory is not None and host is None and directory.is_file() and is_linked(directory):
-        # A pair in one file, not a directory of them.
-        host, directory = directory, None
-    if directory is not None and (host or device or rank is not None):
+    if files and (host is not None or device is not None):
         raise ChakraError(
-            "both a directory and single files", remedy="Give DIR, or --host and --device."
+            "both FILE and --host or --device",
+            remedy="Give files alone: their content tells what they are. Or name each by option.",
         )
-    if directory is None and jobs is not None:
-        raise ChakraError("--jobs is about the ranks of a directory", remedy="Leave it out.")
-    if directory is not None or target is not None:
-        _expect_directory(output)
-    elif prefix is not None:
+    if target is not None and names_a_file(output):
         raise ChakraError(
-            "--prefix for a single file", remedy="OUT is its name; prefixes are for directories."
+            "this is the name of a file, where one for each rank is written to a directory",
+            path=output,
+            remedy="Name a directory.",
         )
-    name = prefix or "trace"
     options: Any = {
+        "rank": rank,
         "strict": strict,
         "steps": steps,
         "annotation": annotation,
         "align_clocks": align_clocks,
     }
     written = None if target is not None else output
-    if directory is not None:
-        conversions = convert_directory(directory, written, prefix=name, jobs=jobs, **options)
-        content: Any = {"conversions": [c.report.as_dict() for c in conversions]}
+    if files:
+        with spooled(files) as sources:
+            conversions = convert_files(
+                sources, written, prefix=prefix or "trace", jobs=jobs, force=force, **options
+            )
     else:
-        conversions = [convert(host, device, written, rank=rank, **options)]
-        content = conversions[0].report.as_dict()
+        _refuse_for_pairs(jobs=jobs, prefix=None if target is not None else prefix)
+        with spooled(path for path in (host, device) if path is not None) as sources:
+            rest = iter(sources)
+            host, device = (None if path is None else next(rest) for path in (host, device))
+            conversions = Conversions([convert(host, device, written, **options)], [])
     console = Console(highlight=False)
-    sound = True
+    sound, cures = True, None
     if target is not None:
-        content["cures"], sound = _cure(console, conversions, output, name, target, host_time)
+        cures, sound = _cure(
+            console, conversions, output, prefix or "trace", target, host_time, force
+        )
     if report is not None:
-        write_json(content, report)
+        write_json(_content(conversions, cures, alone=not files), report)
     for conversion in conversions:
         show_conversion(console, conversion)
     if not sound:
         raise typer.Exit(1)
 
 
-def _expect_directory(output: Path) -> None:
-    """Raises ChakraError for the name of a file, where there will be a file for each rank."""
-    if output.suffix in (".et", ".json", ".gz", ".zst") and not output.is_dir():
+def _refuse_for_pairs(**options: Any) -> None:
+    """Raises ChakraError for options that say nothing about one pair that is named."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
         raise ChakraError(
-            "this is the name of a file, where one for each rank is written to a directory",
-            path=output,
-            remedy="Name a directory; or convert one pair, with --host and --device.",
+            f"--{given[0]} is for several ranks", remedy="Leave it out with --host and --device."
         )
+
+
+def _content(conversions: Conversions, cures: Any, *, alone: bool) -> dict[str, Any]:
+    """What `--report` writes: one report, or a list of them, and what was cured."""
+    reports = [conversion.report.as_dict() for conversion in conversions]
+    content = reports[0] if alone else {"conversions": reports}
+    return content if cures is None else {**content, "cures": cures}
 
 
 def _cure(
@@ -163,6 +182,7 @@ def _cure(
     prefix: str,
     target: Target,
     host_time: HostTime,
+    force: bool,
 ) -> tuple[Any, bool]:
     """Write what a consumer can run: what was changed for it, and whether nothing is in its way."""
     # Passes and rules are imported only here: most conversions do without them.
@@ -171,6 +191,6 @@ def _cure(
     from chakra_et.validators import Severity
 
     cured = cure(trace_set(conversions), target.value, host=host_time.value)
-    write_for_astra_sim(cured.traces, output, prefix)
+    write_for_astra_sim(cured.traces, output, prefix, force)
     show_cures(console, cured)
     return cured.as_dict(), not cured.left.count(Severity.ERROR)

@@ -9,12 +9,10 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.show import show_node, show_trace
-from chakra_et.converters.kineto import Role, read_device
-from chakra_et.converters.linked import read_linked
-from chakra_et.converters.pytorch import read_host
+from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError
 from chakra_et.files import read
-from chakra_et.io.sniff import FileKind, sniff
+from chakra_et.inputs import open_input
 from chakra_et.model import Node, Trace
 
 
@@ -27,37 +25,24 @@ def info_command(
 ) -> None:
     """Say what kind of file this is, by its content, and what is in it."""
     console = Console(highlight=False)
-    kind = sniff(file)
+    given = open_input(file)
     if node is not None:
-        if kind not in (FileKind.ET, FileKind.ET_JSON):
+        if given.view is not View.TRACE:
             raise ChakraError(
-                f"{file}: {kind.value}, which has no nodes to show",
+                f"{file}: {given.format.name}, which has no nodes to show",
                 remedy="--node is for ETs. Make one with: chakra convert",
             )
         trace = read(file)
         show_node(console, trace, _node(trace, node, file))
         return
-    console.print(f"{file}: {kind.value}", style="bold", markup=False, soft_wrap=True)
-    if kind is FileKind.HOST:
-        host = read_host(file)
-        console.print(f"  schema {host.schema}, process {host.pid}, {len(host)} nodes")
-        console.print("  make an ET of it with: chakra convert --host FILE [--device FILE] -o OUT")
-    elif kind is FileKind.DEVICE:
-        device = read_device(file)
-        console.print(f"  {sum(device.counts.values())} records")
-        for (category, phase), count in sorted(device.counts.items()):
-            console.print(f"    {count:>8} {category or '(no category)'}, phase {phase}")
-        console.print("  make an ET of it with: chakra convert [--host FILE] --device FILE -o OUT")
-    elif kind is FileKind.LINKED:
-        linked = read_linked(file)
-        host, work = linked.host, len(linked.device.rows(Role.WORK))
-        console.print(
-            f"  schema {host.schema}, process {host.pid}, {len(host)} host nodes, "
-            f"{int((linked.record >= 0).sum())} of them with a time, {work} device nodes"
-        )
-        console.print("  make an ET of it with: chakra convert FILE -o OUT")
-    else:
-        show_trace(console, read(file))
+    console.print(f"{file}: {given.format.name}", style="bold", markup=False, soft_wrap=True)
+    content = given.read()
+    if given.view is View.TRACE:
+        show_trace(console, content)
+    elif given.format.describe is not None:
+        for label, value in given.format.describe(content).items():
+            console.print(f"  {label}: {value}", markup=False, soft_wrap=True)
+        console.print("  make an ET of it with: chakra convert FILE -o OUT.et")
 
 
 def _node(trace: Trace, node_id: int, file: Path) -> Node:

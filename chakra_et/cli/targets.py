@@ -50,3 +50,9 @@ PrefixOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+ForceOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Remove ranks of an earlier run from OUT, if its manifest lists them."
+    ),
+]

@@ -99,6 +99,8 @@ class Report:
     groups: list[ProcessGroup]
     work_categories: frozenset[str] = DEVICE_CATEGORIES
     """Categories of the profile that hold work on a device."""
+    trace: dict[str, Any] | None = None
+    """The ET that was the input, where that was one."""
     output: dict[str, Any] | None = None
     evidence: dict[Evidence, int] = field(default_factory=dict)
     added: dict[str, int] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class Report:
         """The report as plain data, ready for JSON."""
         return {
             "producer": PRODUCER,
-            "inputs": {"host": self.host, "device": self.device},
+            "inputs": {"host": self.host, "device": self.device, "trace": self.trace},
             "output": self.output,
             "rank": self.rank,
             "world_size": self.world_size,

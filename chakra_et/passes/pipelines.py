@@ -30,6 +30,7 @@ from chakra_et.passes.clean import (
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
 from chakra_et.passes.order import order_collectives
+from chakra_et.run_directory import run_directory
 from chakra_et.validators import Validation, validate
 
 ASTRA_SIM: Final = "astra-sim"
@@ -103,15 +104,17 @@ def cure(
     return Cured(cured, changes, validate(cured, target or "core"))
 
 
-def write_for_astra_sim(traces: TraceSet, directory: Path, prefix: str) -> list[Path]:
-    """Write `{prefix}.{rank}.et` for each rank and `comm_groups.json`; the paths written."""
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for rank, trace in traces.items():
-        path = directory / f"{prefix}.{rank}.et"
-        write(trace, path)
-        paths.append(path)
-    groups = directory / "comm_groups.json"
-    with atomic_output(groups) as stream:
-        stream.write(msgspec.json.encode(comm_groups(traces)) + b"\n")
-    return [*paths, groups]
+def write_for_astra_sim(
+    traces: TraceSet, directory: Path, prefix: str, force: bool = False
+) -> list[Path]:
+    """Write `{prefix}.{rank}.et` for each rank and `comm_groups.json`; the paths written.
+
+    Raises OutputError where ranks of another run lie in the directory, unless `force` may remove
+    them.
+    """
+    with run_directory(directory, prefix, force) as run:
+        for rank, trace in traces.items():
+            write(trace, run.path(f"{prefix}.{rank}.et"))
+        with atomic_output(run.path("comm_groups.json")) as stream:
+            stream.write(msgspec.json.encode(comm_groups(traces)) + b"\n")
+    return [directory / name for name in run.sources]

@@ -13,9 +13,10 @@ from recordings import HostRecording, Profile
 
 import chakra_et
 from chakra_et import ChakraError, convert
+from chakra_et.converters.format import View
 from chakra_et.converters.pytorch import read_host, unrecorded
+from chakra_et.inputs import open_input
 from chakra_et.io import mend, mended_array
-from chakra_et.io.sniff import FileKind, sniff
 
 
 def recording(label: str = "label") -> HostRecording:
@@ -256,5 +257,5 @@ def test_a_host_trace_by_any_name(tmp_path: Path) -> None:
         tmp_path / "x.pt.trace.json",
         gzip.compress(recording().write(tmp_path / "host.json").read_bytes()),
     )
-    assert sniff(path) is FileKind.HOST
+    assert open_input(path).view is View.HOST
     assert json.loads(gzip.decompress(path.read_bytes()))["nodes"]

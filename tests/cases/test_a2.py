@@ -15,9 +15,10 @@ from accounts import converted, names, repair_kinds, write
 from recordings import HostRecording, Profile
 
 from chakra_et import ChakraError, convert
+from chakra_et.converters.format import View
 from chakra_et.converters.kineto import read_device
+from chakra_et.inputs import open_input
 from chakra_et.io import mend, mended_array, records
-from chakra_et.io.sniff import FileKind, sniff
 
 
 def profile(name: str = "aten::mm") -> Profile:
@@ -185,7 +186,7 @@ def packed(form: str, content: bytes) -> bytes:
 def test_27_packing_is_told_by_content(tmp_path: Path, form: str, name: str) -> None:
     content = profile().write(tmp_path / "plain").read_bytes()
     path = write(tmp_path / name, packed(form, content))
-    assert sniff(path) is FileKind.DEVICE
+    assert open_input(path).view is View.DEVICE
     assert converted(device=path).report.records["cpu_op"].kept == 2
 
 

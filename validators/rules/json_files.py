@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from chakra_et.io.sniff import FileKind
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.json_inputs import JsonFacts
 from chakra_et.validators.rule import json_rule
@@ -20,7 +19,7 @@ _WHY: Final = "A converter skips what it does not understand, or stops."
 )
 def host_trace(facts: JsonFacts) -> Hits:
     """PyTorch host traces."""
-    return facts.hits() if facts.kind is FileKind.HOST else NOTHING
+    return facts.hits() if facts.schema == "host_trace.schema.json" else NOTHING
 
 
 @json_rule(
@@ -31,7 +30,7 @@ def host_trace(facts: JsonFacts) -> Hits:
 )
 def profile_file(facts: JsonFacts) -> Hits:
     """Kineto profiles."""
-    return facts.hits() if facts.kind is FileKind.DEVICE else NOTHING
+    return facts.hits() if facts.schema == "kineto_trace.schema.json" else NOTHING
 
 
 @json_rule(
@@ -42,4 +41,4 @@ def profile_file(facts: JsonFacts) -> Hits:
 )
 def json_trace(facts: JsonFacts) -> Hits:
     """ETs in JSON."""
-    return facts.hits() if facts.kind is FileKind.ET_JSON else NOTHING
+    return facts.hits() if facts.schema == "et.schema.json" else NOTHING

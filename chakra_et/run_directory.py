@@ -1,0 +1,103 @@
+"""The output directory of a run: all of its files or none, and no files of another run among them.
+
+A manifest in the directory lists what was written there, by the prefix of the names. So files of
+an earlier run can be told from files of other makers, which are never removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chakra_et.errors import OutputError
+from chakra_et.io.output import move_output, staging_directory, write_json
+
+MANIFEST: Final = ".chakra-et.json"
+_NAMED: Final = 5
+
+
+class Manifest(msgspec.Struct):
+    """The content of a manifest: for each prefix, the names of the files of its run."""
+
+    format: str = "chakra-et manifest 1"
+    runs: dict[str, list[str]] = {}
+
+
+class RunDirectory:
+    """Files that are to appear in a directory together."""
+
+    def __init__(self, target: Path, stage: Path) -> None:
+        self.target = target
+        self.stage = stage
+        self.sources: dict[str, Path] = {}
+
+    def path(self, name: str) -> Path:
+        """Where to write the file that gets this name."""
+        return self.add(name, self.stage / name)
+
+    def add(self, name: str, source: Path) -> Path:
+        """Let a file that was written to the stage get this name; the file."""
+        self.sources[name] = source
+        return source
+
+
+@contextmanager
+def run_directory(target: Path, prefix: str, force: bool = False) -> Iterator[RunDirectory]:
+    """A stage for the files of a run, which move to `target` when the block ends without an error.
+
+    Raises OutputError where files of another run with this prefix would stay beside them; with
+    `force`, those that the manifest lists are removed.
+    """
+    with staging_directory(target) as stage:
+        run = RunDirectory(target, stage)
+        yield run
+        manifest = _read(target)
+        _make_room(target, prefix, set(run.sources), manifest, force)
+        for name, source in run.sources.items():
+            move_output(source, target / name)
+        manifest.runs[prefix] = sorted(run.sources)
+        write_json(manifest, target / MANIFEST)
+
+
+def _read(target: Path) -> Manifest:
+    """The manifest of a directory; an empty one where there is none that can be read."""
+    try:
+        return msgspec.json.decode((target / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError):
+        return Manifest()
+
+
+def _make_room(target: Path, prefix: str, names: set[str], manifest: Manifest, force: bool) -> None:
+    """Refuse or remove what is left of another run."""
+    ranked = re.compile(re.escape(prefix) + r"\.\d+\.et(?:\.gz|\.zst)?")
+    there = {path.name for path in target.iterdir()}
+    own = there & set(manifest.runs.get(prefix, ())) - names
+    others = {name for name in there if ranked.fullmatch(name)} - names - own
+    taken = {
+        name
+        for other, listed in manifest.runs.items()
+        if other != prefix
+        for name in names & set(listed) & there
+    }
+    if others or ((own or taken) and not force):
+        raise _in_the_way(target, own | taken, others, force)
+    for name in own:
+        with suppress(FileNotFoundError):
+            (target / name).unlink()
+    for listed in manifest.runs.values():
+        listed[:] = [name for name in listed if name not in taken]
+
+
+def _in_the_way(target: Path, own: set[str], others: set[str], force: bool) -> OutputError:
+    names = sorted(others if force else own | others)
+    shown = ", ".join(names[:_NAMED]) + ", …" * (len(names) > _NAMED)
+    if others:
+        remedy = "Choose another directory, or remove them: no manifest says that they may go."
+    else:
+        remedy = "Choose another directory, or let --force replace that run."
+    return OutputError(f"files of another run are here ({shown})", path=target, remedy=remedy)

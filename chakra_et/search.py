@@ -1,0 +1,141 @@
+"""The files in what people give: single files, directories, archives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chakra_et.converters.format import View
+from chakra_et.errors import ChakraError, FormatError
+from chakra_et.inputs import Input, open_input
+from chakra_et.io.archive import members
+
+_PRECEDENCE = ({View.HOST, View.DEVICE}, {View.BOTH}, {View.TRACE})
+"""Of a directory, what comes first counts: the rest was made of it."""
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A file that is no input of this conversion, and why."""
+
+    name: str
+    reason: str
+    own: bool = False
+    """Whether the file is a report or the like of this project."""
+
+
+@dataclass
+class Found:
+    """The inputs among some files, and those that were passed over."""
+
+    inputs: list[Input] = field(default_factory=list)
+    passed_over: list[PassedOver] = field(default_factory=list)
+
+
+def find_inputs(sources: Iterable[str | Path], skip: Path | None = None) -> Found:
+    """The inputs in files, directories and archives, in this order; `skip` is not entered.
+
+    Directories are descended. In a directory or an archive, files that are no traces are passed
+    over, and so are ETs that lie beside recordings. Raises ChakraError for a file that was named
+    and is no trace, and where nothing is left.
+    """
+    found = Found()
+    for source in map(Path, sources):
+        names = _names_in(source, skip)
+        if names is None:
+            _take_file(found, source)
+        else:
+            _take_folder(found, source, names)
+    if not found.inputs:
+        raise _nothing(list(map(Path, sources)), found)
+    return found
+
+
+def _names_in(source: Path, skip: Path | None) -> list[str] | None:
+    """The names of the files in a directory or an archive; None for a single file."""
+    if source.is_dir():
+        return list(_walk(source, skip))
+    if not source.exists():
+        # Perhaps a file in an archive.
+        return None
+    try:
+        names = members(source) if source.is_file() else []
+    except OSError as error:
+        raise ChakraError(f"cannot be read: {error.strerror or error}", path=source) from error
+    return names if len(names) > 1 else None
+
+
+def _walk(directory: Path, skip: Path | None) -> Iterator[str]:
+    """The names of all files below a directory, but for what is hidden."""
+    skipped = None if skip is None else skip.resolve()
+
+    def refuse(error: OSError) -> None:
+        raise ChakraError(
+            f"cannot be read: {error.strerror or error}",
+            path=error.filename,
+            remedy="Check the path.",
+        ) from error
+
+    for folder, folders, files in os.walk(directory, onerror=refuse):
+        place = Path(folder)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and (skipped is None or (place / name).resolve() != skipped)
+        )
+        for name in sorted(files):
+            if (place / name).is_file():
+                yield (place / name).relative_to(directory).as_posix()
+
+
+def _take_file(found: Found, path: Path) -> None:
+    """Take a file that was named; it must be an input, unless this project wrote it."""
+    taken = open_input(path)
+    if taken.format.own:
+        found.passed_over.append(PassedOver(str(path), taken.format.called, own=True))
+    elif taken.view is View.NONE:
+        raise taken.refused("a trace")
+    else:
+        found.inputs.append(taken)
+
+
+def _take_folder(found: Found, folder: Path, names: list[str]) -> None:
+    """Take what is an input among the files of a directory or an archive."""
+    taken = []
+    for name in names:
+        try:
+            item = open_input(folder / name, name)
+        except FormatError as error:
+            found.passed_over.append(PassedOver(name, error.problem))
+            continue
+        if item.view is View.NONE:
+            found.passed_over.append(PassedOver(name, item.format.called, item.format.own))
+        else:
+            taken.append(item)
+    views = {item.view for item in taken}
+    first = next((group for group in _PRECEDENCE if group & views), set())
+    found.inputs += [item for item in taken if item.view in first]
+    found.passed_over += [
+        PassedOver(item.name, f"{item.format.called}, beside recordings")
+        for item in taken
+        if item.view not in first
+    ]
+
+
+def _nothing(sources: list[Path], found: Found) -> ChakraError:
+    """The error for sources that hold no input."""
+    count = len(found.passed_over)
+    if len(sources) == 1 and sources[0].is_dir():
+        what = f"no trace in this directory: none of its {count} files is a PyTorch host trace, "
+        return ChakraError(
+            what + "a Kineto profile or an ET",
+            path=sources[0],
+            remedy="Name a directory that holds the files of one run.",
+        )
+    first = found.passed_over[0] if found.passed_over else None
+    what = f"this is {first.reason}" if first and count == 1 else "no trace in these files"
+    return ChakraError(
+        what, path=sources[0] if sources else None, remedy="Name the traces to convert."
+    )

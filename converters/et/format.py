@@ -1,0 +1,116 @@
+"""Execution traces (ETs) as formats: protobuf and JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from chakra_et.converters.et.decoder import decode_et
+from chakra_et.converters.et.encoder import encode_et
+from chakra_et.converters.et.forks import undo_fork
+from chakra_et.converters.et.json_form import decode_json, encode_json
+from chakra_et.converters.et.json_mapping import JsonError
+from chakra_et.converters.et.json_stream import as_document
+from chakra_et.converters.et.old_reader import upgrade
+from chakra_et.converters.et.old_schema import OldSchemaError
+from chakra_et.converters.et.wire import WireError
+from chakra_et.converters.format import Format, Head, View, json_keys
+from chakra_et.errors import FormatError
+from chakra_et.io.source import read_all
+from chakra_et.model import Trace
+
+_DAMAGED: Final = "The file may have been cut or changed; copy or write it again."
+_REMEDY: Final = "It is an ET already; use it as it is."
+
+
+def _recognise(head: Head) -> int | None:
+    """By the first record: a length, and the tag of a field that metadata or a node has."""
+    if head.is_json:
+        return None
+    start = head.start
+    if start[:1] in (b"\x00", b"\x0a", b"\x12"):
+        return 0
+    at = 0
+    while at < min(5, len(start)) and start[at] & 0x80:
+        at += 1
+    return 0 if len(start) > at + 1 and start[at + 1] in (0x08, 0x0A, 0x12) else None
+
+
+def _read(path: Path, _: bool) -> Trace:
+    """The trace in a protobuf file of any schema, and of the forks that are known."""
+    data = read_all(path)
+    try:
+        return _decode(data)
+    except OldSchemaError as error:
+        remedy = "Make the trace again with a tool that writes schema 0.0.4 or 1.0.0."
+        raise FormatError(str(error), path=path, place=_byte(error), remedy=remedy) from error
+    except WireError as error:
+        raise FormatError(str(error), path=path, place=_byte(error), remedy=_DAMAGED) from error
+
+
+def _decode(data: bytes) -> Trace:
+    try:
+        trace = decode_et(data)
+    except OldSchemaError as error:
+        try:
+            upgraded, _ = upgrade(data)
+            return decode_et(upgraded)
+        except OldSchemaError:
+            raise
+        except WireError:
+            raise error from None
+    undo_fork(trace)
+    return trace
+
+
+def _byte(error: WireError) -> str:
+    return f"byte {error.at}"
+
+
+def _read_json(path: Path, _: bool) -> Trace:
+    """The trace in a JSON file of any form."""
+    data = read_all(path)
+    try:
+        return _decode_json(data)
+    except JsonError as error:
+        raise FormatError(
+            error.problem, path=path, place=error.place or None, remedy=_DAMAGED
+        ) from error
+    except WireError as error:
+        raise FormatError(str(error), path=path, place=_byte(error), remedy=_DAMAGED) from error
+
+
+def _decode_json(data: bytes) -> Trace:
+    try:
+        return decode_json(data)
+    except JsonError:
+        document = as_document(data)
+        if document is None:
+            raise
+        return decode_json(document)
+
+
+FORMAT: Final = Format(
+    name="ET (protobuf)",
+    view=View.TRACE,
+    recognise=_recognise,
+    remedy=_REMEDY,
+    read=_read,
+    write=encode_et,
+    suffixes=(".et",),
+)
+JSON_FORMAT: Final = Format(
+    name="ET (JSON)",
+    view=View.TRACE,
+    recognise=json_keys(
+        rb'"workload_graph"\s*:',
+        rb'"format"\s*:\s*"chakra-et"',
+        rb'"(?:data_?[dD]eps|ctrlDeps|durationMicros|int64Val)"\s*:',
+        rb'"version"\s*:\s*"[^"]{0,64}"\s*,?\s*(?:"attr"|\}\s*\{)',
+    ),
+    remedy=_REMEDY,
+    read=_read_json,
+    write=encode_json,
+    suffixes=(".json",),
+    schema="et.schema.json",
+)

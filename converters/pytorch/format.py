@@ -1,0 +1,41 @@
+"""PyTorch host traces as a format."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from chakra_et.converters.format import Format, Head, Identity, View, json_keys, number
+
+# A report of ours has a "schema" and an object "nodes", too.
+RECOGNISE: Final = json_keys(rb'"schema"\s*:\s*"[^"]*".*?"nodes"\s*:\s*\[', rb'"nodes"\s*:\s*\[')
+_PID: Final = re.compile(rb'"pid"\s*:\s*(\d{1,18})')
+
+
+def identify(head: Head) -> Identity:
+    """The process that the trace names."""
+    return Identity(number(_PID, head))
+
+
+def _read(path: Path, strict: bool) -> Any:
+    from chakra_et.converters.pytorch.reader import read_host
+
+    return read_host(path, strict=strict)
+
+
+def _describe(host: Any) -> dict[str, Any]:
+    return {"schema": host.schema, "process": host.pid, "nodes": len(host)}
+
+
+FORMAT: Final = Format(
+    name="PyTorch host trace",
+    view=View.HOST,
+    recognise=RECOGNISE,
+    remedy="`chakra convert FILE -o OUT.et` makes an ET of it, with the profile of the same run if "
+    "you add that.",
+    identify=identify,
+    read=_read,
+    describe=_describe,
+    schema="host_trace.schema.json",
+)
