@@ -27,7 +27,7 @@ class ChakraError(Exception):
         self.path = None if path is None else Path(path)
         self.place = place
         self.remedy = remedy
-        super().__init__(str(self))
+        super().__init__(problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.problem, self.path, self.place, self.remedy)

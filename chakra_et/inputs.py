@@ -26,6 +26,12 @@ _RANK_IN_NAME: Final = (
 _RANK_FOLDER: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
 
 
+_OPTIONS: Final = {
+    View.HOST: "Pass it as the host trace (--host).",
+    View.DEVICE: "Pass it as the device trace (--device).",
+}
+
+
 @dataclass(frozen=True)
 class Input:
     """A file, what it is, and which process of a run it comes from.
@@ -67,11 +73,11 @@ class Input:
 
     def refused(self, wanted: str) -> FormatError:
         """The error for a file that is not what is `wanted`."""
-        if self.view is View.NONE:
-            problem = f"this is {self.format.called}"
-        else:
+        problem, remedy = f"this is {self.format.called}", self.format.remedy
+        if self.view is not View.NONE:
             problem = f"this is a file of kind {self.format.name}, where {wanted} is wanted"
-        return FormatError(problem, path=self.path, remedy=self.format.remedy)
+            remedy = _OPTIONS.get(self.view, remedy)
+        return FormatError(problem, path=self.path, remedy=remedy)
 
 
 def open_input(path: str | Path, name: str | None = None) -> Input:
@@ -110,7 +116,7 @@ def read_both(
     """
     for given, view, wanted in (
         (host, View.HOST, "a PyTorch host trace"),
-        (device, View.DEVICE, "a profile"),
+        (device, View.DEVICE, "a Kineto profile"),
     ):
         if given is not None and given.view is not view:
             raise given.refused(wanted)

@@ -73,12 +73,6 @@ def test_a_workload_text_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
     assert "neither ranks nor who waits" in str(told)
 
 
-def test_one_file_that_is_no_trace_of_a_run_is_named(tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text('{"format": "chakra-et", "nodes": []}')
-    with pytest.raises(ChakraError, match=r"this is a file of kind ET \(JSON\)"):
-        convert_directory(tmp_path / "t.json", None)
-
-
 def test_written_traces_are_told(tmp_path: Path) -> None:
     host = HostRecording().op(3, "a").write(tmp_path / "h.json")
     for name, kind in (("t.et", ET), ("t.json", ET_JSON)):

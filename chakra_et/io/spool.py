@@ -23,11 +23,18 @@ def spooled(paths: Iterable[Path]) -> Iterator[list[Path]]:
 
     The files go away when the block ends. Raises ChakraError where they cannot be written.
     """
+    given = list(paths)
     with tempfile.TemporaryDirectory(prefix="chakra-") as folder:
-        yield [
-            _spool(path, Path(folder), i) if _is_pipe(path) else path
-            for i, path in enumerate(paths)
+        files = [
+            _spool(path, Path(folder), place) if _is_pipe(path) else path
+            for place, path in enumerate(given)
         ]
+        try:
+            yield files
+        except ChakraError as error:
+            if error.path in files:
+                error.path = given[files.index(error.path)]
+            raise
 
 
 def _is_pipe(path: Path) -> bool:
