@@ -8,3 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
 EXAMPLES = ROOT / "examples"
+
+
+def names_in(directory: Path) -> list[str]:
+    """The files that a command put into a directory, without the manifest."""
+    return sorted(path.name for path in directory.glob("[!.]*"))

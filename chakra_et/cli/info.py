@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from chakra_et.cli.show import show_node, show_trace
+from chakra_et.cli.show import show_facts, show_node, show_trace
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError
 from chakra_et.files import read
@@ -40,8 +40,7 @@ def info_command(
     if given.view is View.TRACE:
         show_trace(console, content)
     elif given.format.describe is not None:
-        for label, value in given.format.describe(content).items():
-            console.print(f"  {label}: {value}", markup=False, soft_wrap=True)
+        show_facts(console, given.format.describe(content))
         console.print("  make an ET of it with: chakra convert FILE -o OUT.et")
 
 

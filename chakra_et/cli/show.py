@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from rich.console import Console
@@ -86,6 +86,14 @@ def _communication(report: Report) -> list[str]:
 
 def _group(name: str | None) -> str:
     return "group not known" if name is None else f"group {name}"
+
+
+def show_facts(console: Console, facts: dict[str, Any]) -> None:
+    """Facts by label."""
+    table = _plain_table()
+    for label, value in facts.items():
+        table.add_row(label, Text(str(value)))
+    console.print(table)
 
 
 def show_trace(console: Console, trace: Trace) -> None:
