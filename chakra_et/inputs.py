@@ -46,6 +46,8 @@ class Input:
     pid: int | None = None
     rank: int | None = None
     world_size: int | None = None
+    detail: str = ""
+    """What else is worth telling, where the file is refused."""
 
     @property
     def view(self) -> View:
@@ -73,7 +75,7 @@ class Input:
 
     def refused(self, wanted: str) -> FormatError:
         """The error for a file that is not what is `wanted`."""
-        problem, remedy = f"this is {self.format.called}", self.format.remedy
+        problem, remedy = f"this is {self.format.called}{self.detail}", self.format.remedy
         if self.view is not View.NONE:
             problem = f"this is a file of kind {self.format.name}, where {wanted} is wanted"
             remedy = _OPTIONS.get(self.view, remedy)
@@ -88,7 +90,9 @@ def open_input(path: str | Path, name: str | None = None) -> Input:
     rank = identity.rank
     if rank is None:
         rank = rank_in_name(path if name is None else name)
-    return Input(path, name or str(path), form, identity.pid, rank, identity.world_size)
+    return Input(
+        path, name or str(path), form, identity.pid, rank, identity.world_size, identity.detail
+    )
 
 
 def rank_in_name(path: str | Path) -> int | None:
