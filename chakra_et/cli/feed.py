@@ -130,6 +130,8 @@ def _serve_grpc(
     try:
         server.wait()
     except KeyboardInterrupt:
+        pass
+    finally:  # SIGTERM ends the program by an exception, too
         server.stop()
 
 

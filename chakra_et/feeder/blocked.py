@@ -19,11 +19,12 @@ class Blocker(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """A node that waits, and the nodes that it waits for."""
+    """A node that waits, the first nodes that it waits for, and how many more there are."""
 
     id: int
     name: str
     waits_for: list[Blocker]
+    more: int = 0
 
 
 class Taken(NamedTuple):
@@ -61,13 +62,21 @@ class Blocked:
             )
         for waiter in self.waiting:
             others = ", ".join(f"{_label(b)} ({_state(b.state)})" for b in waiter.waits_for)
-            lines.append(f"{_label(waiter)} waits for {others}")
-        for cycle in self.cycles:
-            lines.append("cycle: " + " waits for ".join(map(str, [*cycle, cycle[0]])))
+            more = f", and {waiter.more} more" if waiter.more else ""
+            lines.append(f"{_label(waiter)} waits for {others}{more}")
+        lines += map(_cycle_text, self.cycles)
         return "\n".join(lines) + "\n"
 
 
 _LONGEST_NAME = 60
+_LONGEST_CYCLE = 20
+
+
+def _cycle_text(cycle: list[int]) -> str:
+    shown = list(map(str, cycle[:_LONGEST_CYCLE]))
+    if len(cycle) > _LONGEST_CYCLE:
+        shown.append(f"{len(cycle) - _LONGEST_CYCLE} more")
+    return "cycle: " + " waits for ".join([*shown, str(cycle[0])])
 
 
 def _label(node: Blocker | Waiter | Taken) -> str:
@@ -94,8 +103,10 @@ def find_blocked(engine: Engine, limit: int) -> Blocked:
         absent = [(node_id, p) for p, state in open_.items() if state is State.UNKNOWN]
         report.missing += absent[: max(0, limit - len(report.missing))]
         if len(report.waiting) < limit:
-            blockers = [Blocker(p, _name(engine, p), state) for p, state in open_.items()]
-            report.waiting.append(Waiter(node_id, _name(engine, node_id), blockers))
+            first = list(open_.items())[:limit]
+            blockers = [Blocker(p, _name(engine, p), state) for p, state in first]
+            more = len(open_) - len(first)
+            report.waiting.append(Waiter(node_id, _name(engine, node_id), blockers, more))
     report.cycles = _cycles(engine, waiting, limit)
     for node_id in engine.in_state(State.TAKEN)[:limit]:
         node = engine.node(node_id)

@@ -59,6 +59,7 @@ class Feeder:
         self.options = replace(options or Options(), **choices)
         self.path = Path(source) if isinstance(source, (str, os.PathLike)) else None
         self._round = 0
+        self._mapped: mmap.mmap | None = None
         self._engine, self._metadata = self._open(source)
 
     def __repr__(self) -> str:
@@ -77,7 +78,9 @@ class Feeder:
             if self.options.window:
                 window = Window(self._reopener(source), self.options)
                 return window, _metadata(window.metadata)
-            table = FileTable(scan(_whole(source), self.options.max_record), self.options)
+            whole = _whole(source)
+            self._mapped = whole if isinstance(whole, mmap.mmap) else None
+            table = FileTable(scan(whole, self.options.max_record), self.options)
             return Graph(table, self.options), _metadata(table.metadata)
         except FeederError as error:
             raise self._named(error) from None
@@ -200,6 +203,15 @@ class Feeder:
         """Start again from the first node, whatever is taken."""
         self._round = 0
         self._engine.restart()
+
+    def check_whole(self) -> None:
+        """Raise FeederError where the file has become shorter since it was opened.
+
+        A plain file is mapped, not copied: to read what is no longer there ends the process.
+        """
+        if self._mapped is not None and self._mapped.size() < len(self._mapped):
+            problem = "the file has become shorter while it was in use"
+            raise FeederError(Code.IO, problem, path=self.path, remedy="Open the feeder again.")
 
     # Looking.
 

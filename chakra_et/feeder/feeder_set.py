@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -187,19 +188,23 @@ class FeederSet:
     def blocked(self, limit: int = 20) -> str:
         """Why nothing happens: rank by rank, then what ranks lack from each other."""
         lines = []
+        sends: dict[int, _Sends] = {}
         for rank, feeder in self.feeders.items():
             if not feeder.is_finished:
                 lines.append(f"rank {rank}: {feeder.blocked(limit)}".rstrip())
-                lines += self._explain_receives(rank, feeder)
+                lines += _first(self._explain_receives(rank, feeder, sends), limit, "receives")
         for group, arrived in sorted(self._arrivals(with_taken=True).items()):
             absent = [rank for rank in self.members(group) if rank not in arrived]
             if absent:
-                there = "".join(f"node {node} of rank {rank}, " for rank, node in arrived.items())
-                who = " ".join(map(str, absent))
-                lines.append(f'group "{group}": {there}wait for rank {who}')
+                there = [f"node {node} of rank {rank}" for rank, node in arrived.items()]
+                came = ", ".join(_first(there, limit, "nodes"))
+                who = " ".join(_first(map(str, absent), limit, "ranks"))
+                lines.append(f'group "{group}": {came}, wait for rank {who}')
         return "\n".join(lines) + "\n"
 
-    def _explain_receives(self, rank: int, feeder: Feeder) -> Iterator[str]:
+    def _explain_receives(
+        self, rank: int, feeder: Feeder, sends: dict[int, _Sends]
+    ) -> Iterator[str]:
         """For each receive that is ready or taken: is there a send for it?"""
         earlier: dict[tuple[int, int], int] = {}
         for node_id in feeder.ids():
@@ -210,24 +215,43 @@ class FeederSet:
             nth = earlier.get((source, tag), 0)
             earlier[source, tag] = nth + 1
             if feeder.state(node_id) in (State.READY, State.TAKEN):
-                sender = self._sender(source, rank, tag, nth)
+                sender = self._sender(source, (rank, tag), nth, sends)
                 yield f"node {node_id} receives from rank {source} with tag {tag}: {sender}"
 
-    def _sender(self, source: int, rank: int, tag: int, nth: int) -> str:
+    def _sender(
+        self, source: int, wanted: tuple[int, int], nth: int, sends: dict[int, _Sends]
+    ) -> str:
+        """What became of the nth send of `source` to a (rank, tag); `sends` grows by `source`."""
         feeder = self.feeders.get(source)
         if feeder is None:
             return "no such rank"
-        for node_id in feeder.ids():
-            node = feeder.node(node_id)
-            if (
-                node.type == NodeType.COMM_SEND
-                and node.comm_dst == rank
-                and (node.comm_tag or 0) == tag
-            ):
-                if nth == 0:
-                    return f"sent by node {node_id}, which is {feeder.state(node_id).label}"
-                nth -= 1
-        return "no send for it"
+        if source not in sends:
+            sends[source] = _sends(feeder)
+        found = sends[source].get(wanted, [])
+        if nth >= len(found):
+            return "no send for it"
+        return f"sent by node {found[nth]}, which is {feeder.state(found[nth]).label}"
+
+
+_Sends = dict[tuple[int, int], list[int]]
+"""The sends of a rank, in order of their ids, by receiving rank and tag."""
+
+
+def _sends(feeder: Feeder) -> _Sends:
+    found: _Sends = {}
+    for node_id in feeder.ids():
+        node = feeder.node(node_id)
+        if node.type == NodeType.COMM_SEND and node.comm_dst is not None:
+            found.setdefault((node.comm_dst, node.comm_tag or 0), []).append(node_id)
+    return found
+
+
+def _first(texts: Iterable[str], limit: int, what: str) -> list[str]:
+    """The first texts, and how many more there are."""
+    rest = iter(texts)
+    shown = list(islice(rest, limit))
+    more = sum(1 for _ in rest)
+    return [*shown, f"and {more} more {what}"] if more else shown
 
 
 def _is_collective(node: Any) -> bool:

@@ -80,8 +80,7 @@ class Session:
             feeder.push_back(node_id)
         if request.take or request.next:
             reply.nodes = NodesMessage()
-            for node_id in request.take:
-                _add(reply.nodes, feeder.take(node_id))
+            self._take(feeder, request.take, reply.nodes)
         if request.next:
             assert reply.nodes is not None
             self._next(feeder, request, reply.nodes, reply)
@@ -91,6 +90,17 @@ class Session:
             reply.blocked = str(feeder.blocked(min(request.blocked, self._limits.batch)))
         if request.count:
             reply.counts = CountsMessage(*map(int, feeder.counts()))
+
+    def _take(self, feeder: Feeder, wanted: list[int], nodes: NodesMessage) -> None:
+        """Take the first of the nodes that are wanted, as many as one reply may hold."""
+        room = self._limits.reply_bytes
+        for node_id in wanted[: self._limits.batch]:
+            node = feeder.take(node_id)
+            nodes.id.append(node.id)
+            nodes.message.append(node.message)
+            room -= len(node.message)
+            if room <= 0:
+                return
 
     def _feeder(self, request: Request) -> Feeder:
         rank = request.rank
@@ -103,6 +113,7 @@ class Session:
             self._feeders[rank] = Feeder(self._sources[rank], options=options)
         elif rank not in self._feeders:
             self._feeders[rank] = Feeder(self._sources[rank], options=self._options)
+        self._feeders[rank].check_whole()
         return self._feeders[rank]
 
     def _choose(self, told: OptionsMessage) -> Options:
@@ -125,8 +136,8 @@ class Session:
         )
 
     def _next(self, feeder: Feeder, request: Request, nodes: NodesMessage, reply: Reply) -> None:
-        wanted = min(request.next, self._limits.batch)
         room = self._limits.reply_bytes - sum(map(len, nodes.message))
+        wanted = min(request.next, self._limits.batch - len(nodes.id)) if room > 0 else 0
         before = len(nodes.id)
         ready = self._running(feeder, request.rank) if request.run else _taking(feeder)
         add_id, add_message = nodes.id.append, nodes.message.append
@@ -174,11 +185,6 @@ def _taking(feeder: Feeder) -> Iterator[Any]:
         if answer is not Next.NODE:
             return
         yield node
-
-
-def _add(nodes: NodesMessage, node: Any) -> None:
-    nodes.id.append(node.id)
-    nodes.message.append(node.message)
 
 
 def encode_options(options: Options) -> OptionsMessage:

@@ -77,6 +77,48 @@ def test_limits_and_deep_chains(native: Any) -> None:
         assert "cycle: 0 waits for 1 waits for 0" in text
 
 
+def test_a_node_with_many_parents(native: Any) -> None:
+    """The list of what a node waits for is cut, and each parent is looked at once."""
+    parents = list(range(1000))
+    nodes = [*(N(i) for i in parents), N(1000, [*parents, *parents])]
+    for feeder in both(native, nodes, missing_parent="wait")[:2]:
+        text = str(feeder.blocked(3))
+        assert (
+            text.splitlines()[1] == "1000 waits for 0 (ready), 1 (ready), 2 (ready), and 997 more"
+        )
+
+
+def test_a_long_cycle_is_cut(native: Any) -> None:
+    nodes = [N(i, [(i + 1) % 100]) for i in range(100)]
+    for feeder in both(native, nodes)[:2]:
+        last = str(feeder.blocked(1)).splitlines()[-1]
+        assert last.startswith("cycle: 0 waits for 1 waits for 2 ")
+        assert last.endswith("waits for 19 waits for 80 more waits for 0")
+
+
+def test_many_receives_of_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node is looked at a few times, however many receives wait; a few lines tell of them."""
+    receives = [N(i, type=6, attrs=p2p("comm_src", 1)) for i in range(300)]
+    sends = [N(0), N(1, [0], type=5, attrs=p2p("comm_dst", 0))]
+    ranks = FeederSet({0: trace(receives), 1: trace(sends)})
+    looks = 0
+    node = Feeder.node
+
+    def counting(feeder: Feeder, node_id: int) -> Any:
+        nonlocal looks
+        looks += 1
+        return node(feeder, node_id)
+
+    monkeypatch.setattr(Feeder, "node", counting)
+    lines = ranks.blocked(2).splitlines()
+    assert lines[1:4] == [
+        "node 0 receives from rank 1 with tag 3: sent by node 1, which is waiting",
+        "node 1 receives from rank 1 with tag 3: no send for it",
+        "and 298 more receives",
+    ]
+    assert looks < 3 * (len(receives) + len(sends))
+
+
 def test_across_ranks() -> None:
     sends = [N(0, type=5, attrs=p2p("comm_dst", 0, tag=4))]
     ranks = FeederSet({0: trace(RECEIVE), 1: trace(sends)})

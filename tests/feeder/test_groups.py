@@ -98,6 +98,33 @@ def test_where_groups_come_from(
     assert in_cpp(program, prefix, groups[0][0]) == wanted
 
 
+def test_a_directory_or_a_prefix(program: Path, tmp_path: Path) -> None:
+    """Ranks may have gaps; of two runs in one directory, the prefix says which."""
+    prefix = write_ranks(tmp_path, NAMED)
+    prefix.with_name("t.1.et").rename(prefix.with_name("t.10.et"))
+    for source in (prefix, tmp_path, Path(f"{tmp_path}/")):
+        assert in_python(source, "") == in_cpp(program, source, "") == "0 2 10 | a: 0/0 2/0"
+    prefix.with_name("t.0.et").rename(prefix.with_name("other.0.et"))
+    with pytest.raises(FeederError, match="several runs"):
+        FeederSet(tmp_path)
+    assert in_cpp(program, tmp_path, "") == (
+        f"io: {tmp_path}: cannot read: files of several runs; name a prefix"
+    )
+    assert in_cpp(program, prefix.with_name("other"), "") == in_python(tmp_path / "other", "")
+    nowhere = tmp_path / "nowhere"
+    assert in_cpp(program, nowhere, "").startswith(f"io: {nowhere}: cannot read: no files PREFIX")
+
+
+def test_errors_name_the_file(program: Path, tmp_path: Path) -> None:
+    prefix = write_ranks(tmp_path, NAMED)
+    bad = prefix.with_name("t.1.et")
+    bad.write_bytes(bad.read_bytes()[:-1])
+    with pytest.raises(FeederError) as caught:
+        FeederSet(prefix)
+    assert str(bad) in str(caught.value)
+    assert in_cpp(program, prefix, "a").startswith(f"truncated: {bad}: the input ends inside")
+
+
 def test_everybody_is_everybody(program: Path, tmp_path: Path) -> None:
     prefix = write_ranks(tmp_path, [["0"], [""], ["0"]])
     (tmp_path / "comm_group.json").write_text('{"1": [0, 1]}')
@@ -123,7 +150,7 @@ def test_broken_groups_are_refused(program: Path, tmp_path: Path, text: str) -> 
     with pytest.raises(FeederError, match=r"comm_groups\.json: process groups") as caught:
         FeederSet(prefix)
     assert caught.value.code is Code.BAD_GROUPS
-    assert in_cpp(program, prefix, "a").startswith("bad_groups: process groups, byte ")
+    assert in_cpp(program, prefix, "a").startswith(f"bad_groups: {path}: process groups, byte ")
 
 
 def test_long_metadata_is_framed() -> None:

@@ -112,6 +112,29 @@ def test_replies_are_bounded() -> None:
     assert reply.nodes is not None
     assert len(reply.nodes.id) == 10
     assert reply.next == 0
+    channel.send(Request(take=list(range(20, 90)), next=5))
+    reply = channel.receive()
+    assert reply.nodes is not None
+    assert reply.nodes.id == list(range(20, 30))  # the first of them, and room for no other
+    channel.send(Request(count=1))
+    counts = channel.receive().counts
+    assert counts is not None
+    assert counts.taken == 20
+
+
+def test_a_file_that_becomes_shorter_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.0.et"
+    path.write_bytes(trace([N(i, name="x" * 100) for i in range(1000)]))
+    session = Session({0: path}, Options(), Limits())
+    assert session.answer(Request(next=1)).nodes is not None
+    os.truncate(path, 5000)
+    error = session.answer(Request(next=1)).error
+    assert error is not None
+    assert error.code == Code.IO
+    assert "has become shorter" in error.message
+    reopened = session.answer(Request(open=OptionsMessage())).error
+    assert reopened is not None
+    assert reopened.code == Code.TRUNCATED
 
 
 @pytest.mark.parametrize(
@@ -359,6 +382,20 @@ def test_grpc_killed_server(remote: Any, tmp_path: Path) -> None:
         process.wait()
         with pytest.raises(FeederError, match="UNAVAILABLE"):
             feeder.counts()
+        feeder.close()
+
+
+def test_grpc_sigterm_ends_a_server_with_open_sessions(remote: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.0.et"
+    path.write_bytes(trace(DIAMOND))
+    command = [*CHAKRA, "feed", str(path), "--grpc", "127.0.0.1:0", "--idle", "600"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().rpartition(" ")[2].strip()
+        feeder = RemoteFeeder(remote.GrpcChannel(address))
+        assert feeder.counts().ready == 1
+        process.terminate()
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
         feeder.close()
 
 

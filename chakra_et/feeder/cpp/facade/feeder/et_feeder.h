@@ -69,7 +69,7 @@ class ETFeeder {
     options.gate = chakra_et::edge_all & ~static_cast<uint32_t>(chakra_et::edge_call);
 #endif
     chakra_et::Result<chakra_et::Feeder> opened = chakra_et::Feeder::open(path, options);
-    if (!opened) throw std::runtime_error(path + ": " + opened.error().message());
+    if (!opened) throw std::runtime_error(opened.error().message());
     return std::move(opened.value());
   }
 

@@ -2,6 +2,8 @@
 #ifndef CHAKRA_ET_FACADE_V3_DEPENDANCY_SOLVER_H
 #define CHAKRA_ET_FACADE_V3_DEPENDANCY_SOLVER_H
 
+#include <iterator>
+#include <memory>
 #include <unordered_set>
 #include <vector>
 
@@ -11,10 +13,49 @@ namespace Chakra {
 namespace FeederV3 {
 
 // Ids of the free or the taken nodes, ascending. The resolver's own sets follow its state; a copy
-// stays as it was. Iterating looks at the state when begin() is called.
+// stays as it was. An iterator goes through the ids at the time of begin(), whatever happens to the
+// set or to other iterators meanwhile.
 class NodeIdSet {
  public:
   enum class Which { free, taken };
+
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = NodeId;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const NodeId*;
+    using reference = const NodeId&;
+
+    const_iterator() = default;  // behind the last id of any set
+    explicit const_iterator(std::vector<NodeId> ids)
+        : ids_(std::make_shared<const std::vector<NodeId>>(std::move(ids))) {}
+
+    reference operator*() const { return (*ids_)[at_]; }
+    pointer operator->() const { return &(*ids_)[at_]; }
+    const_iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    const_iterator operator++(int) {
+      const_iterator before = *this;
+      ++at_;
+      return before;
+    }
+    friend bool operator==(const const_iterator& a, const const_iterator& b) {
+      if (a.ended() || b.ended()) return a.ended() == b.ended();
+      return *a == *b;
+    }
+    friend bool operator!=(const const_iterator& a, const const_iterator& b) { return !(a == b); }
+
+   private:
+    bool ended() const { return !ids_ || at_ >= ids_->size(); }
+
+    std::shared_ptr<const std::vector<NodeId>> ids_;
+    size_t at_ = 0;
+  };
+  using iterator = const_iterator;
+  using value_type = NodeId;
 
   NodeIdSet(const chakra_et::Feeder& feeder, Which which) : feeder_(&feeder), which_(which) {}
   NodeIdSet(const NodeIdSet& other) : which_(other.which_), ids_(other.now()) {}
@@ -35,11 +76,8 @@ class NodeIdSet {
     return feeder_->state(id) ==
            (which_ == Which::free ? chakra_et::State::ready : chakra_et::State::taken);
   }
-  std::vector<NodeId>::const_iterator begin() const {
-    if (feeder_ != nullptr) ids_ = now();
-    return ids_.begin();
-  }
-  std::vector<NodeId>::const_iterator end() const { return ids_.end(); }
+  const_iterator begin() const { return const_iterator(now()); }
+  const_iterator end() const { return const_iterator(); }
 
   operator std::unordered_set<NodeId>() const {
     std::vector<NodeId> ids = now();
@@ -57,7 +95,7 @@ class NodeIdSet {
 
   const chakra_et::Feeder* feeder_ = nullptr;  // null: a copy
   Which which_;
-  mutable std::vector<NodeId> ids_;
+  std::vector<NodeId> ids_;  // of a copy
 };
 
 class DependancyResolver {

@@ -66,7 +66,7 @@ class ETFeeder {
     options.skip_metadata = true;
 #endif
     chakra_et::Result<chakra_et::Feeder> opened = chakra_et::Feeder::open(path, options);
-    if (!opened) throw std::runtime_error(path + ": " + opened.error().message());
+    if (!opened) throw std::runtime_error(opened.error().message());
     return std::move(opened.value());
   }
 

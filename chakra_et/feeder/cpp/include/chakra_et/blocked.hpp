@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine.hpp"
@@ -20,7 +21,8 @@ struct Blocker {
 struct Waiter {
   uint64_t id = 0;
   std::string name;
-  std::vector<Blocker> waits_for;
+  std::vector<Blocker> waits_for;  // the first `limit`
+  uint64_t more = 0;               // and how many there are beside them
 };
 
 struct Taken {
@@ -53,17 +55,24 @@ struct Blocked {
         out += (i == 0 ? "" : ", ") + label(other.id, other.name) + " (" +
                (absent ? "not in the trace" : state_name(other.state)) + ")";
       }
+      if (node.more != 0) out += ", and " + std::to_string(node.more) + " more";
       out += '\n';
     }
-    for (const auto& cycle : cycles) {
-      out += "cycle: ";
-      for (uint64_t id : cycle) out += std::to_string(id) + " waits for ";
-      out += std::to_string(cycle.front()) + '\n';
-    }
+    for (const auto& cycle : cycles) out += cycle_text(cycle);
     return out;
   }
 
  private:
+  static std::string cycle_text(const std::vector<uint64_t>& cycle) {
+    constexpr size_t most = 20;
+    std::string out = "cycle: ";
+    for (size_t i = 0; i < cycle.size() && i < most; ++i) {
+      out += std::to_string(cycle[i]) + " waits for ";
+    }
+    if (cycle.size() > most) out += std::to_string(cycle.size() - most) + " more waits for ";
+    return out + std::to_string(cycle.front()) + '\n';
+  }
+
   static std::string label(uint64_t id, std::string name) {
     if (name.size() > 60) name = name.substr(0, 57) + "...";
     return name.empty() ? std::to_string(id) : std::to_string(id) + " \"" + name + '"';
@@ -140,18 +149,20 @@ inline Blocked find_blocked(const Engine& engine, size_t limit) {
   engine.each_waiting([&](uint64_t id) {
     Waiter waiter;
     waiter.id = id;
-    std::vector<uint64_t> told;
+    std::unordered_set<uint64_t> told;
     for (const Edge& edge : engine.gates(id)) {
       State state = engine.state(edge.id);
-      if (state == State::done || std::count(told.begin(), told.end(), edge.id) != 0) continue;
-      told.push_back(edge.id);
+      if (state == State::done || !told.insert(edge.id).second) continue;
       if (state == State::taken) ++waiters[edge.id];
       if (state == State::unknown && out.missing.size() < limit) {
         out.missing.emplace_back(id, edge.id);
       }
-      if (out.waiting.size() < limit) {
+      if (out.waiting.size() >= limit) continue;
+      if (waiter.waits_for.size() < limit) {
         waiter.waits_for.push_back(
             Blocker{edge.id, std::string(engine.node(edge.id).name()), state});
+      } else {
+        ++waiter.more;
       }
     }
     if (out.waiting.size() < limit) {

@@ -3,6 +3,7 @@
 #define CHAKRA_ET_ERROR_HPP
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -43,17 +44,21 @@ inline const char* code_name(Code code) {
   return index < sizeof(names) / sizeof(names[0]) ? names[index] : "?";
 }
 
-// What went wrong, and where: the node, the other node if there is one, the byte offset.
+// What went wrong, and where: the file, the node, the other node if there is one, the byte offset.
 struct Error {
   Code code = Code::ok;
   uint64_t node = 0;
   uint64_t other = 0;   // the parent, or a count
   uint64_t offset = 0;  // of the record, in the uncompressed input
   const char* detail = "";  // a literal: never freed
+  std::shared_ptr<const std::string> path = nullptr;  // of the file, if it is one
 
   explicit operator bool() const { return code != Code::ok; }
 
-  std::string message() const {
+  std::string message() const { return path ? *path + ": " + problem() : problem(); }
+
+  // The message without the file's path.
+  std::string problem() const {
     auto n = std::to_string(node), o = std::to_string(other), at = std::to_string(offset);
     switch (code) {
       case Code::ok: return "ok";
@@ -92,12 +97,18 @@ inline Error make_error(Code code, uint64_t node = 0, uint64_t other = 0, uint64
   return Error{code, node, other, offset, detail};
 }
 
+// The error with the file it is about, unless it names one already.
+inline Error in_file(Error error, const std::string& path) {
+  if (error && !error.path) error.path = std::make_shared<const std::string>(path);
+  return error;
+}
+
 // A value or an error. Look at it before use: `if (!result) return result.error();`
 template <class T>
 class Result {
  public:
   Result(T value) : value_(std::move(value)) {}
-  Result(Error error) : error_(error) {}
+  Result(Error error) : error_(std::move(error)) {}
 
   explicit operator bool() const { return error_.code == Code::ok; }
   const Error& error() const { return error_; }

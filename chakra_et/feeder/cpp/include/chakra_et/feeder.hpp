@@ -26,17 +26,14 @@ class Feeder {
   Feeder() = default;
 
   // A trace file. It is mapped, or read piece by piece when the options ask for a window.
-  static Result<Feeder> open(const char* path, const Options& options = Options()) {
-    std::string name = path;
-    if (options.window != 0) {
-      return windowed([name] { return open_stream(name.c_str()); }, options);
-    }
-    Result<Blob> blob = Blob::map(path);
-    if (!blob) return blob.error();
-    return whole(std::move(blob.value()), options);
-  }
   static Result<Feeder> open(const std::string& path, const Options& options = Options()) {
-    return open(path.c_str(), options);
+    Result<Feeder> feeder = open_file(path, options);
+    if (!feeder) return in_file(feeder.error(), path);
+    feeder->path_ = path;
+    return feeder;
+  }
+  static Result<Feeder> open(const char* path, const Options& options = Options()) {
+    return open(std::string(path), options);
   }
 
   // Bytes in memory, which must live as long as the feeder.
@@ -100,7 +97,7 @@ class Feeder {
   std::vector<uint64_t> children(uint64_t id) const { return engine_->children(id); }
   MetadataView metadata() const { return engine_->metadata(); }
   Counts counts() const { return engine_->counts(); }
-  Error error() const { return engine_->error(); }
+  Error error() const { return path_.empty() ? engine_->error() : in_file(engine_->error(), path_); }
   uint64_t round() const { return round_; }
   size_t memory() const { return engine_->memory(); }
 
@@ -121,6 +118,15 @@ class Feeder {
   const Engine& engine() const { return *engine_; }
 
  private:
+  static Result<Feeder> open_file(const std::string& path, const Options& options) {
+    if (options.window != 0) {
+      return windowed([path] { return open_stream(path.c_str()); }, options);
+    }
+    Result<Blob> blob = Blob::map(path.c_str());
+    if (!blob) return blob.error();
+    return whole(std::move(blob.value()), options);
+  }
+
   static Result<ReadBytes> open_stream(const char* path) {
     ReadBytes read = read_path(path);
     if (!read) return make_error(Code::io, 0, 0, 0, "the file cannot be opened");
@@ -180,6 +186,7 @@ class Feeder {
   std::unique_ptr<Engine> engine_;
   Options options_;
   uint64_t round_ = 0;
+  std::string path_;  // empty for bytes and streams
 };
 
 }  // namespace chakra_et

@@ -8,6 +8,7 @@
 
 #include "feeder.hpp"
 #include "groups.hpp"
+#include "ranks.hpp"
 
 namespace chakra_et {
 
@@ -24,21 +25,19 @@ struct Collective {
 
 class FeederSet {
  public:
-  // PREFIX.0.et, PREFIX.1.et and so on, until a number has no file; and the process groups of
-  // comm_groups.json (or comm_group.json) beside them, if there is one.
-  static Result<FeederSet> open(const std::string& prefix, const Options& options = Options()) {
+  // The files PREFIX.RANK.et of a directory, or of a prefix such as DIR/trace; and the process
+  // groups of comm_groups.json (or comm_group.json) beside them, if there is one.
+  static Result<FeederSet> open(const std::string& source, const Options& options = Options()) {
     FeederSet set;
-    for (uint64_t rank = 0;; ++rank) {
-      std::string path = prefix + "." + std::to_string(rank) + ".et";
-      if (!exists(path)) {
-        if (rank == 0) return make_error(Code::io, 0, 0, 0, "no file PREFIX.0.et");
-        if (Error error = set.read_groups_beside(prefix)) return error;
-        return set;
-      }
-      Result<Feeder> feeder = Feeder::open(path, options);
+    Result<std::map<uint64_t, std::string>> files = find_ranks(source);
+    if (!files) return files.error();
+    for (const auto& file : *files) {
+      Result<Feeder> feeder = Feeder::open(file.second, options);
       if (!feeder) return feeder.error();
-      set.add(rank, std::move(feeder.value()));
+      set.add(file.first, std::move(feeder.value()));
     }
+    if (Error error = set.read_groups_beside(files->begin()->second)) return error;
+    return set;
   }
 
   void add(uint64_t rank, Feeder&& feeder) { feeders_.insert_or_assign(rank, std::move(feeder)); }
@@ -135,23 +134,24 @@ class FeederSet {
   // Why nothing happens, rank by rank, and what the ranks lack from each other.
   std::string blocked(size_t limit = 20) {
     std::string out;
+    std::map<uint64_t, Sends> sends;
     for (auto& entry : feeders_) {
       if (entry.second.is_finished()) continue;
       out += "rank " + std::to_string(entry.first) + ": " + entry.second.blocked(limit).text();
-      explain_receives(entry.first, entry.second, out);
+      explain_receives(entry.first, entry.second, limit, sends, out);
     }
     for (auto& entry : arrivals(true)) {
-      std::string absent;
+      std::vector<std::string> came, absent;
       for (uint64_t rank : members(entry.first)) {
-        if (entry.second.count(rank) == 0) absent += ' ' + std::to_string(rank);
+        if (entry.second.count(rank) == 0) absent.push_back(std::to_string(rank));
       }
       if (absent.empty()) continue;
-      out += "group \"" + entry.first + "\": ";
       for (auto& member : entry.second) {
-        out += "node " + std::to_string(member.second) + " of rank " +
-               std::to_string(member.first) + ", ";
+        came.push_back("node " + std::to_string(member.second) + " of rank " +
+                       std::to_string(member.first));
       }
-      out += "wait for rank" + absent + '\n';
+      out += "group \"" + entry.first + "\": " + first(came, limit, ", ", "nodes") +
+             ", wait for rank " + first(absent, limit, " ", "ranks") + '\n';
     }
     return out;
   }
@@ -182,11 +182,10 @@ class FeederSet {
     return file != nullptr && std::fclose(file) == 0;
   }
 
-  Error read_groups_beside(const std::string& prefix) {
-    size_t slash = prefix.rfind('/');
-    std::string folder = slash == std::string::npos ? "" : prefix.substr(0, slash + 1);
+  Error read_groups_beside(const std::string& path) {
+    std::filesystem::path folder = std::filesystem::path(path).parent_path();
     for (const char* name : {"comm_groups.json", "comm_group.json"}) {
-      if (exists(folder + name)) return read_groups(folder + name);
+      if (exists((folder / name).string())) return read_groups((folder / name).string());
     }
     return Error{};
   }
@@ -235,33 +234,56 @@ class FeederSet {
     return Error{};
   }
 
+  // The sends of a rank, in order of their ids, by receiving rank and tag.
+  using Sends = std::map<std::pair<int64_t, int64_t>, std::vector<uint64_t>>;
+
+  // The first texts, and how many more there are.
+  static std::string first(const std::vector<std::string>& texts, size_t limit,
+                           const std::string& between, const std::string& what) {
+    std::string out;
+    for (size_t i = 0; i < texts.size() && i < limit; ++i) out += (i == 0 ? "" : between) + texts[i];
+    if (texts.size() <= limit) return out;
+    return out + between + "and " + std::to_string(texts.size() - limit) + " more " + what;
+  }
+
   // For each receive that is ready or taken: is there a send for it?
-  void explain_receives(uint64_t rank, const Feeder& feeder, std::string& out) const {
+  void explain_receives(uint64_t rank, const Feeder& feeder, size_t limit,
+                        std::map<uint64_t, Sends>& sends, std::string& out) const {
     std::map<std::pair<int64_t, int64_t>, uint64_t> earlier;  // (source, tag) -> receives so far
+    size_t told = 0;
     feeder.engine().each_node([&](const NodeView& node) {
       if (node.type() != NodeType::comm_recv || !node.comm_src()) return;
       int64_t source = *node.comm_src(), tag = node.comm_tag().value_or(0);
       uint64_t nth = earlier[{source, tag}]++;
       State state = feeder.state(node.id());
-      if (state != State::ready && state != State::taken) return;
+      if ((state != State::ready && state != State::taken) || ++told > limit) return;
+      auto from = static_cast<uint64_t>(source);
       out += "node " + std::to_string(node.id()) + " receives from rank " +
              std::to_string(source) + " with tag " + std::to_string(tag) + ": " +
-             sender(static_cast<uint64_t>(source), rank, tag, nth) + '\n';
+             sender(from, {static_cast<int64_t>(rank), tag}, nth, sends) + '\n';
     });
+    if (told > limit) out += "and " + std::to_string(told - limit) + " more receives\n";
   }
 
-  std::string sender(uint64_t source, uint64_t rank, int64_t tag, uint64_t nth) const {
+  // What became of the nth send of `source` to a (rank, tag); `sends` grows by `source`.
+  std::string sender(uint64_t source, std::pair<int64_t, int64_t> wanted, uint64_t nth,
+                     std::map<uint64_t, Sends>& sends) const {
     auto found = feeders_.find(source);
     if (found == feeders_.end()) return "no such rank";
-    std::string answer = "no send for it";
-    uint64_t seen = 0;
-    found->second.engine().each_node([&](const NodeView& node) {
-      if (node.type() != NodeType::comm_send || node.comm_tag().value_or(0) != tag) return;
-      if (node.comm_dst() != static_cast<int64_t>(rank) || seen++ != nth) return;
-      answer = "sent by node " + std::to_string(node.id()) + ", which is " +
-               state_name(found->second.state(node.id()));
+    if (sends.count(source) == 0) sends[source] = sends_of(found->second);
+    const std::vector<uint64_t>& nodes = sends[source][wanted];
+    if (nth >= nodes.size()) return "no send for it";
+    return "sent by node " + std::to_string(nodes[nth]) + ", which is " +
+           state_name(found->second.state(nodes[nth]));
+  }
+
+  static Sends sends_of(const Feeder& feeder) {
+    Sends out;
+    feeder.engine().each_node([&](const NodeView& node) {
+      if (node.type() != NodeType::comm_send || !node.comm_dst()) return;
+      out[{*node.comm_dst(), node.comm_tag().value_or(0)}].push_back(node.id());
     });
-    return answer;
+    return out;
   }
 
   std::map<uint64_t, Feeder> feeders_;

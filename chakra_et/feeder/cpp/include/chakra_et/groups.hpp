@@ -60,11 +60,13 @@ inline Groups parse_told_groups(std::string_view text) {
 // A file of at most `limit` bytes.
 inline Result<Groups> read_groups(const std::string& path, uint64_t limit = 1u << 26) {
   Result<Blob> blob = Blob::map(path.c_str());
-  if (!blob) return blob.error();
+  if (!blob) return in_file(blob.error(), path);
   if (blob->span().size() > limit) {
-    return make_error(Code::bad_groups, 0, 0, limit, "the file is too long");
+    return in_file(make_error(Code::bad_groups, 0, 0, limit, "the file is too long"), path);
   }
-  return parse_groups(blob->span());
+  Result<Groups> groups = parse_groups(blob->span());
+  if (!groups) return in_file(groups.error(), path);
+  return groups;
 }
 
 }  // namespace chakra_et
