@@ -211,11 +211,12 @@ def test_the_name_of_a_file_where_a_directory_is_wanted(tmp_path: Path) -> None:
     assert chakra("convert", HOST, "-o", output, *target).returncode == 0
 
 
-def test_an_empty_pipe_is_named(tmp_path: Path) -> None:
+def test_a_pipe(tmp_path: Path) -> None:
     output = tmp_path / "trace.0.et"
-    done = chakra("convert", "--host", "/dev/stdin", "-o", output, input="")
+    done = chakra("convert", "--host", "/dev/stdin", "-o", output, stdin=subprocess.PIPE)
     assert done.returncode == 2
-    assert "/dev/stdin: the file is empty" in done.stderr
+    assert "/dev/stdin: this is a pipe" in done.stderr
+    assert "to a file." in done.stderr
     assert not list(tmp_path.iterdir())
 
 

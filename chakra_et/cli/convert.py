@@ -21,7 +21,6 @@ from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import write_json
-from chakra_et.io.spool import spooled
 
 
 def convert_command(
@@ -135,16 +134,12 @@ def convert_command(
     }
     written = None if target is not None else output
     if files:
-        with spooled(files) as sources:
-            conversions = convert_files(
-                sources, written, prefix=prefix or "trace", jobs=jobs, force=force, **options
-            )
+        conversions = convert_files(
+            files, written, prefix=prefix or "trace", jobs=jobs, force=force, **options
+        )
     else:
         _refuse_for_pairs(jobs=jobs, prefix=None if target is not None else prefix)
-        with spooled(path for path in (host, device) if path is not None) as sources:
-            rest = iter(sources)
-            host, device = (None if path is None else next(rest) for path in (host, device))
-            conversions = Conversions([convert(host, device, written, **options)], [])
+        conversions = Conversions([convert(host, device, written, **options)], [])
     console = Console(highlight=False)
     sound, cures = True, None
     if target is not None:
