@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,8 @@ class Activities:
     `nested_in` is the innermost activity that encloses this one in time on its thread,
     `caller` the operation that called it by all that is known, `launch` the call that launched
     device work: rows of this table, or `NONE`. `called_by` is the `Evidence` of the caller.
-    `host_order` lists the timed host activities by lane and start.
+    `host_order` lists the timed host activities by lane and start. Joins, which are no work and
+    stand between many that wait for many, have `Role.SYNC` and neither host nor record.
     """
 
     host: Rows
@@ -65,7 +66,13 @@ class Activities:
     @property
     def timed_host(self) -> Mask:
         """Which activities ran on a host thread at a known time."""
-        mask: Mask = (self.role != Role.WORK) & (self.lane != NONE)
+        mask: Mask = (self.role < Role.WORK) & (self.lane != NONE)
+        return mask
+
+    @property
+    def joins(self) -> Mask:
+        """Which activities only stand between others."""
+        mask: Mask = self.role == Role.SYNC
         return mask
 
 
@@ -152,6 +159,22 @@ def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:
     record = table.record[rows]
     keys = (ties(device, record), table.role[rows], table.start_ns[rows], table.lane[rows])
     return rows[np.lexsort(keys)]
+
+
+def with_joins(table: Activities, time_ns: Rows, lane: Rows) -> Activities:
+    """The table with joins as its last rows: each is at one time, and in the order of its lane."""
+    count = len(time_ns)
+    new: dict[str, npt.NDArray[Any]] = dict.fromkeys(
+        ("host", "record", "caller", "launch", "nested_in"), np.full(count, NONE, np.int64)
+    )
+    new |= {
+        "role": np.full(count, int(Role.SYNC), np.int64),
+        "start_ns": time_ns,
+        "end_ns": time_ns,
+        "lane": lane,
+        "called_by": np.full(count, Evidence.CALL_NESTING, np.uint8),
+    }
+    return replace(table, **{n: np.append(getattr(table, n), column) for n, column in new.items()})
 
 
 def begin_order(host: HostTrace, caller: Rows) -> Rows:

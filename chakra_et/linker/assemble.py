@@ -29,6 +29,8 @@ from chakra_et.version import PRODUCER
 
 Rows = npt.NDArray[np.int64]
 
+JOIN_NAMES: Final = ("join of streams", "join of messages")
+"""Nodes without work: between streams and calls that wait, and behind a kernel of messages."""
 GROUP_NODE: Final = "## process_group:init ##"
 _NO_TEXTS: Final = (b"[]", b"[]", b"[]")
 _NO_STRIDES: Final = (b"", b"[]")
@@ -110,13 +112,14 @@ class _View:
         self.host_row = table.host[order]
         self.record = table.record[order]
         self.role = table.role[order]
+        self.on_stream = np.isin(table.lane, table.lane[table.work])[order]
         self.on_host = np.flatnonzero(self.host_row != NONE)
         self.on_record = np.flatnonzero(self.record != NONE)
 
     def names(self) -> list[str]:
         mine = [] if self.host is None else self.host.names.in_order
         theirs = [] if self.device is None else self.device.names.in_order
-        return mine + theirs
+        return [*mine, *theirs, *JOIN_NAMES]
 
     def name_code(self) -> npt.NDArray[np.int32]:
         code = np.zeros(len(self.order), np.int32)
@@ -125,6 +128,8 @@ class _View:
             code[self.on_record] = before + self.device.name[self.record[self.on_record]]
         if self.host is not None:
             code[self.on_host] = self.host.name[self.host_row[self.on_host]]
+        joins = np.flatnonzero(self.role == Role.SYNC)
+        code[joins] = len(self.names()) - len(JOIN_NAMES) + self.on_stream[joins]
         return code
 
     def texts(self, side: str) -> npt.NDArray[np.int32]:
@@ -177,7 +182,7 @@ def _attributes(
     view: _View, communication: dict[int, Communication], rank: int | None
 ) -> AttributeTable:
     attributes = AttributeTable(len(view.order))
-    on_cpu = view.role != Role.WORK
+    on_cpu = ~view.on_stream
     on_cpu[view.place[np.array(list(communication), np.int64)]] = False
     attributes.add("is_cpu_op", Kind.BOOL, on_cpu)
     _add_communication(attributes, view, communication, rank)

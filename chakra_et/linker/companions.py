@@ -12,8 +12,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.linker.activities import Activities
+from chakra_et.linker.activities import Activities, with_joins
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.joins import MANY
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.own_time import OwnTime
 
@@ -40,8 +42,10 @@ def with_companions(
 ) -> Graph:
     """The graph with one more activity for each of `kernels` (ascending rows, with repetitions).
 
-    The new rows are the last ones of the table, in the order of `kernels`.
+    The new rows are the last ones of the table, in the order of `kernels`. Behind them come joins:
+    where many nodes would wait for many messages of one kernel, each, they wait for a join.
     """
+    edges, joined = _with_joins(len(table) + len(kernels), kernels, edges)
     rows = np.arange(len(table), len(table) + len(kernels))
     longer = {
         item.name: np.append(getattr(table, item.name), getattr(table, item.name)[kernels])
@@ -51,20 +55,41 @@ def with_companions(
     host = np.append(table.host, np.full(len(kernels), NONE, np.int64))
     place = np.empty(len(table), np.int64)
     place[order] = np.arange(len(table))
+    ended, nothing = own.end_ns[joined], np.zeros(len(joined), np.int64)
+    beside = Activities(host=host, host_order=table.host_order, beside=table.beside, **longer)
+    joins = len(beside) + np.arange(len(joined))
     return Graph(
-        table=Activities(host=host, host_order=table.host_order, beside=table.beside, **longer),
-        order=np.insert(order, place[kernels] + 1, rows),
+        table=with_joins(beside, ended, table.lane[joined]),
+        order=np.insert(order, place[np.append(kernels, joined)] + 1, np.append(rows, joins)),
         edges=[_beside(found, kernels, rows) for found in edges],
         own=OwnTime(
-            np.append(own.begin_ns, own.begin_ns[kernels]),
-            np.append(own.end_ns, own.end_ns[kernels]),
-            np.append(own.lag_ns, own.lag_ns[kernels]),
-            np.append(own.return_ns, own.return_ns[kernels]),
+            np.concatenate((own.begin_ns, own.begin_ns[kernels], ended)),
+            np.concatenate((own.end_ns, own.end_ns[kernels], ended)),
+            np.concatenate((own.lag_ns, own.lag_ns[kernels], nothing)),
+            np.concatenate((own.return_ns, own.return_ns[kernels], nothing)),
             own.unexplained,
         ),
         companions=rows,
         kernels=kernels,
     )
+
+
+def _with_joins(first: int, kernels: Rows, edges: list[EdgeList]) -> tuple[list[EdgeList], Rows]:
+    """The edges, with joins behind kernels where these save many; `first` is the first one's row.
+
+    The second value is the kernel of each join.
+    """
+    carriers, counts = np.unique(kernels, return_counts=True)
+    messages = np.ones(first, np.int64)
+    messages[carriers] += counts
+    waiting = np.zeros(first, np.int64)
+    for found in edges:
+        np.add.at(waiting, found.source, messages[found.target])
+    joined = carriers[(messages[carriers] > MANY) & (waiting[carriers] > MANY)]
+    instead = np.arange(first)
+    instead[joined] = first + np.arange(len(joined))
+    through = [EdgeList(e.kind, instead[e.source], e.target, e.evidence) for e in edges]
+    return [*through, EdgeList.by(Evidence.STREAM_ORDER, joined, instead[joined])], joined
 
 
 def _beside(found: EdgeList, kernels: Rows, rows: Rows) -> EdgeList:

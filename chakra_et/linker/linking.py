@@ -11,7 +11,7 @@ from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.linked import LinkedTrace
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
-from chakra_et.linker.activities import Activities, begin_order, collect
+from chakra_et.linker.activities import Activities, begin_order, collect, with_joins
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.callers import caller_warnings
 from chakra_et.linker.clocks import align_clocks, clock_warning
@@ -24,13 +24,20 @@ from chakra_et.linker.edges.event import event_edges
 from chakra_et.linker.edges.graph import graph_arrows
 from chakra_et.linker.edges.group import group_edges
 from chakra_et.linker.edges.habit import habit_edges
+from chakra_et.linker.edges.joins import device_joins
 from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
 from chakra_et.linker.edges.pending import given_to_streams
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.recorded_on import with_streams_of_events
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
-from chakra_et.linker.edges.sync import blocking_copies, copy_edges, sync_edges, sync_scopes
+from chakra_et.linker.edges.sync import (
+    SLACK_NS,
+    blocking_copies,
+    copy_edges,
+    sync_edges,
+    sync_scopes,
+)
 from chakra_et.linker.edges.thread import backward_edges, thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.evidence import Evidence, counted
@@ -96,11 +103,13 @@ def link(
     workers = find_workers(table, device)
     found = find_communication(table, host, device, groups, warnings, named_rank)
     streams = stream_order(table)
-    hand_over = find_hand_over(table, device)
-    time = host_time(table, hand_over, workers)
     arrows, drawn = graph_arrows(table, device, warnings)
     communication = np.array(sorted(found.of(table)), np.int64)
     waits = _waits(table, device, streams, communication, arrows)
+    if linked is None:
+        table = waits.table
+    hand_over = find_hand_over(table, device)
+    time = host_time(table, hand_over, workers)
     if linked is not None:
         waits.syncs = told_syncs(table, linked)
     edges = _edges(table, host, device, streams, time)
@@ -116,7 +125,8 @@ def link(
     kept = ~redundant_edges(trace)
     trace.edges, evidence = trace.edges.select(kept), evidence[kept]
     tell(trace, evidence)
-    report = make_report(table, host, device, join, trace, found, groups)
+    added = int(np.count_nonzero(graph.table.joins))
+    report = make_report(table, host, device, join, trace, found, groups, added)
     report.evidence = counted(evidence)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
@@ -130,9 +140,11 @@ def link(
 class _Waits:
     """Edges from device work: into calls that waited, behind blocking copies, and to other streams.
 
-    `scopes` says what a call waits for, by its row; `recorded` whether the profiler records waits.
+    `table` has the joins that stand in them. `scopes` says what a call waits for, by its row;
+    `recorded` whether the profiler records waits.
     """
 
+    table: Activities
     syncs: EdgeList
     copies: EdgeList
     events: EdgeList
@@ -150,21 +162,26 @@ def _waits(
     if device is None:
         none = np.zeros(0, np.int64)
         syncs = EdgeList.by(Evidence.SYNC_RECORD, none, none)
-        return _Waits(syncs, syncs, EdgeList.by(Evidence.EVENT_RECORD, none, none), {}, False)
+        return _Waits(
+            table, syncs, syncs, EdgeList.by(Evidence.EVENT_RECORD, none, none), {}, False
+        )
     launched = launched_work(table, device, streams)
     calls = with_streams_of_events(table, launched, wait_calls(table, device))
     given = given_to_streams(table, launched, calls)
-    syncs = sync_edges(table, launched, calls, given)
+    joins = device_joins(table, launched, calls, SLACK_NS)
+    syncs = sync_edges(table, launched, calls, given, joins)
     kernels = communication[table.work[communication]]
     events = [
         event_edges(table, launched, calls, given, arrows),
         habit_edges(table, launched, calls, kernels),
     ]
+    longer = with_joins(table, joins.end_ns, table.lane.max(initial=NONE) + 1 + joins.chain)
     return _Waits(
+        longer,
         syncs,
         copy_edges(table, blocking_copies(table, device)),
         EdgeList.joined(events),
-        sync_scopes(calls, launched, syncs, table.lane),
+        sync_scopes(calls, launched, syncs, longer.lane),
         calls.has_records,
     )
 

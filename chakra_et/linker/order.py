@@ -42,7 +42,7 @@ def issue_order(
     place[table.host_order] = np.arange(len(table.host_order))
     place[work] = np.arange(len(work))
     untimed: npt.NDArray[np.bool_] = (table.lane == NONE) & ~table.work
-    order: Rows = np.lexsort((begun, place, ~untimed, given, key))
+    order: Rows = np.lexsort((begun, place, ~untimed, given, ~table.joins, key))
     return order
 
 

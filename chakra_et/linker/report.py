@@ -35,6 +35,7 @@ from chakra_et.version import PRODUCER
 
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
 UNRECORDED: Final = "unrecorded parents"
+JOINS: Final = "joins of many waits"
 SHARING: Final = "further communications of a kernel"
 UNREADABLE: Final = "(unreadable)"
 OUTSIDE: Final = "outside of the window"
@@ -166,10 +167,15 @@ def make_report(
     trace: Trace,
     communication: Found,
     groups: GroupTable,
+    joins: int,
 ) -> Report:
-    """Count what became of every record of both inputs."""
+    """Count what became of every record of both inputs; `joins` is how many nodes join waits."""
     on_host = int(np.count_nonzero(table.host != NONE))
-    added = {UNRECORDED: host.stubs if host else 0, SHARING: len(communication.kernels)}
+    added = {
+        UNRECORDED: host.stubs if host else 0,
+        SHARING: len(communication.kernels),
+        JOINS: joins,
+    }
     types, counts = np.unique(trace.nodes.type, return_counts=True)
     return Report(
         host=_host_input(host),

@@ -74,6 +74,7 @@ def _streams(text: str, names: list[tuple[int, int]]) -> list[int]:
 
 
 def _found_anew(columns: Columns, scopes: dict[int, list[int]], work: Rows, stream: Rows) -> Mask:
+    """The edges into calls from work in their scopes, or from a join, which stands for such."""
     stream_of = np.full(len(columns), -1, np.int64)
     stream_of[work] = stream
     edges = np.flatnonzero(columns.kind == EdgeKind.SYNC)
@@ -84,5 +85,8 @@ def _found_anew(columns: Columns, scopes: dict[int, list[int]], work: Rows, stre
         stream_of[columns.edges.source[edges]].tolist(),
         strict=True,
     )
+    joined = ~columns.device[columns.edges.source[edges]]
+    into_calls = np.isin(columns.edges.target[edges], list(scopes))
+    mask[edges[joined & into_calls]] = True
     mask[[edge for edge, target, lane in pairs if lane in scopes.get(target, ())]] = True
     return mask

@@ -92,7 +92,7 @@ def only_ties(
 ) -> Mask:
     """Which data edges between streams are all that makes their target wait for their source."""
     lane, place = table.lane, np.zeros(len(table), np.int64)
-    for order in (table.host_order, streams.order):
+    for order in (table.host_order, streams.order, np.flatnonzero(table.joins)):
         place[order] = np.arange(len(order))
     between = table.work[data.source] & (lane[data.source] != lane[data.target])
     source = np.concatenate([e.source for e in others if e.kind is not EdgeKind.CALL])

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.joins import Joins
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
@@ -45,8 +46,10 @@ class _Found:
         self.evidence.append(evidence)
 
 
-def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: Given) -> EdgeList:
-    """Edges from device work into the calls that waited for it.
+def sync_edges(
+    table: Activities, launched: Launched, calls: WaitCalls, given: Given, joins: Joins
+) -> EdgeList:
+    """Edges from device work into the calls that waited for it, through joins where there are.
 
     Evidence: records of waits name the stream, or the event and the call that recorded it; the
     target is what had been launched there before. Without them, a call for the whole device waits
@@ -57,7 +60,8 @@ def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: G
     found = _Found([], [], [])
     if len(launched.work) == 0:
         return _edge_list(found)
-    for place in calls.of(Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE).tolist():
+    waits = np.setdiff1d(calls.of(Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE), joins.places)
+    for place in waits.tolist():
         call = int(calls.call[place])
         lanes, told = _lanes(calls, place, launched)
         if not told and calls.has_records and calls.kind[place] != Wait.FREE:
@@ -87,7 +91,7 @@ def sync_edges(table: Activities, launched: Launched, calls: WaitCalls, given: G
         elif calls.kind[place] == Wait.STREAM:
             own = _own_stream(table, call, last, launched)
             found.add(own, call, Evidence.SYNC_LAST_USED)
-    return _edge_list(found)
+    return EdgeList.joined([joins.edges, _edge_list(found)])
 
 
 def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool]:
@@ -133,7 +137,10 @@ def sync_scopes(
     scopes = {}
     for i in calls.of(Wait.STREAM, Wait.DEVICE).tolist():
         call, device, stream = int(calls.call[i]), int(calls.device[i]), int(calls.stream[i])
-        pair = place.get(int(lanes[source[call]])) if call in source else None
+        last = source.get(call, NONE)
+        # A join waits for work in its turn.
+        last = source.get(last, last)
+        pair = place.get(int(lanes[last])) if last != NONE else None
         if calls.kind[i] == Wait.DEVICE:
             device = pair[0] if device == NONE and pair is not None else max(device, 0)
             scopes[call] = f"device {device}"
