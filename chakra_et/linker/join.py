@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.pytorch import HostTrace
+from chakra_et.converters.pytorch import HostTrace, has_forked, without_forked
 from chakra_et.errors import LinkError
 from chakra_et.linker.alignment import align
 from chakra_et.linker.nesting import NONE, ties
@@ -38,6 +38,22 @@ def is_root(host: HostTrace) -> npt.NDArray[np.bool_]:
     """Which host nodes stand for the process or a thread, not for an operation."""
     roots = np.array([name.startswith(ROOT_NAMES) for name in host.names], np.bool_)
     return roots[host.name] if len(host) else np.zeros(0, np.bool_)
+
+
+def own_nodes(host: HostTrace, device: DeviceTrace | None) -> HostTrace:
+    """The nodes of one process, where forked ones wrote into its file, by the profile if given."""
+    if not has_forked(host):
+        return host
+    profiled = np.zeros(len(host), np.bool_)
+    other = np.zeros(len(host), np.bool_)
+    if device is not None:
+        ops = device.rows(Role.OP)
+        ops = ops[device.rf_id[ops] > 0]
+        record = _lookup(device.rf_id[ops], ops, host.rf_id)
+        record[host.rf_id <= 0] = NONE
+        profiled = _agreeing(record, *_common_names(host, device), device)
+        other = (record != NONE) & ~profiled
+    return without_forked(host, profiled, other)
 
 
 def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:

@@ -44,7 +44,7 @@ from chakra_et.linker.evidence import Evidence, counted
 from chakra_et.linker.explain import tell
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
-from chakra_et.linker.join import is_root, join_host
+from chakra_et.linker.join import is_root, join_host, own_nodes
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_by_edges
@@ -82,6 +82,8 @@ def link(
     behind the host's are shifted. `linked` says how the two tie, where another tool has linked
     them before. Raises LinkError when the two do not belong together.
     """
+    if host is not None and linked is None:
+        host = own_nodes(host, device)
     join = None
     if host is not None and device is not None:
         join = join_host(host, device) if linked is None else told_join(linked)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.host_trace import (
     COLUMNS,
     NO_CALLER,
@@ -62,7 +63,8 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     """Read a PyTorch host trace of any schema version, plain, compressed or packed.
 
     Damage is mended where that is possible, and counted in `repairs`; what cannot be mended is
-    left out and counted. Callers that the file does not hold get a node of their own.
+    left out and counted. Callers that the file does not hold get a node of their own; where several
+    processes wrote into it, `without_forked` gives them one.
     Raises FormatError, naming file and place, when the file is no host trace, and for any damage
     if `strict`.
     """
@@ -77,7 +79,8 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
         raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
     unknown = _unknown_keys(start, nested)
     host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
-    return add_unrecorded(drop_repeated_documents(host, read.starts))
+    host = drop_repeated_documents(host, read.starts)
+    return host if has_forked(host) else add_unrecorded(host)
 
 
 def is_nested(start: bytes) -> bool:
