@@ -951,6 +951,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=(),
         since="chakra-et 0.1.0",
     ),
+    "device_pieces": Attribute(
+        name="device_pieces",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="",
+        meaning=(
+            "How many pieces of device work (kernels, copies) one communication took, where they "
+            "were more than one. The node has the interval from the start of the first to the end "
+            "of the last, and the name, stream and arguments of the first."
+        ),
+        writers=("chakra-et",),
+        readers=(),
+        since="chakra-et 0.1.0",
+    ),
     "comm_facts": Attribute(
         name="comm_facts",
         scope="node",
@@ -1683,6 +1698,16 @@ class NodeAttributes:
         Both have the kernel's interval: whoever adds up time counts it once.
         """
         return self._integer("same_kernel")
+
+    @property
+    def device_pieces(self) -> int | None:
+        """How many pieces of device work (kernels, copies) one communication took, where they were
+        more than one.
+
+        The node has the interval from the start of the first to the end of the last, and the name,
+        stream and arguments of the first.
+        """
+        return self._integer("device_pieces")
 
     @property
     def comm_facts(self) -> str | None:

@@ -305,6 +305,7 @@ def _add_communication(
     add("comm_dst", Kind.INT32, lambda c: {SEND: c.facts.peer, RECV: rank}.get(c.type))
     # Where no tag is recorded, equal ones match sends and receives in order.
     add("comm_tag", Kind.INT32, lambda c: (c.facts.tag or 0) if c.type in (SEND, RECV) else None)
+    add("device_pieces", Kind.INT64, lambda c: c.pieces)
     add("comm_facts", Kind.STRING, lambda c: ", ".join(dict.fromkeys(c.facts.sources)))
 
 

@@ -16,19 +16,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.pytorch import HostTrace
+from chakra_et.converters.kineto import Role
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT, operation
-from chakra_et.linker.facts import Facts, kernel_name_facts
+from chakra_et.linker.carriers import Carriers
+from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT
+from chakra_et.linker.facts import Facts, kernel_dtype, kernel_name_facts, ranks_in_name
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable
 from chakra_et.linker.seen import RECORD, Seen
 from chakra_et.linker.shared_kernels import share_kernels
 from chakra_et.model import ProcessGroup
 
-_SUSPECTS_SHOWN: Final = 3
+_SHOWN: Final = 3
 
 
 @dataclass
@@ -36,11 +36,13 @@ class Found:
     """Communications by activity row.
 
     A kernel that carries several has a row for the first of them; the others have the rows behind
-    those of the table, and `kernels` is the row of the kernel of each, ascending.
+    those of the table, and `kernels` is the row of the kernel of each, ascending. `carriers` says
+    what of the device's work is one communication.
     """
 
     by_row: dict[int, Communication]
     kernels: npt.NDArray[np.int64]
+    carriers: Carriers
 
     def of(self, table: Activities) -> dict[int, Communication]:
         """Communications of the rows of a table."""
@@ -55,84 +57,111 @@ class Communication:
     collective: CollectiveType | None
     facts: Facts
     group: str | None
+    pieces: int | None = None
+    """How many pieces of device work it took, where they were more than one."""
 
 
 def find_communication(
-    table: Activities,
-    host: HostTrace | None,
-    device: DeviceTrace | None,
+    seen: Seen,
+    carriers: Carriers,
     groups: GroupTable,
     warnings: list[str],
     named_rank: int | None = None,
 ) -> Found:
     """Facts by activity row.
 
-    One communication is one node: its kernel, where the profile has it; the backend's span, where
-    communication runs on the host; else the host trace's record of the collective.
+    One communication is one node: its device work, where the profile has it; the backend's span,
+    where communication runs on the host; else the host trace's record of the collective.
     """
-    seen = Seen(table, host, device)
+    table = seen.table
     found: dict[int, Facts] = {}
     covered: set[int] = set()
-    for row in seen.kernels():
-        record = seen.record_above(row)
-        covered.add(record)
-        facts = seen.kernel_facts(row)
-        facts.merge(seen.host_facts(record))
-        if facts.splits_cut and seen.has_splits(record):
-            facts.splits_cut = False
-        found[row] = facts
+    for row, asker in sorted(carriers.asked.items()):
+        by_record = asker != NONE and seen.name(asker) == RECORD
+        above = asker if by_record else seen.record_above(row)
+        covered.add(above)
+        found[row] = _kernel_facts(seen, row, above)
     further = sorted(share_kernels(table, seen, found, covered), key=itemgetter(0))
     for row, facts in found.items():
-        facts.merge(seen.annotation_above(row))
-        facts.merge(kernel_name_facts(seen.name(row)))
-    warnings += _suspects(seen)
+        kernel = seen.name(row)
+        facts.group_size = facts.group_size or ranks_in_name(kernel)
+        for told in seen.around(row, facts.dtype or kernel_dtype(kernel)):
+            if facts.kind is None or facts.kind is told.kind:
+                facts.merge(told)
+        facts.merge(kernel_name_facts(kernel))
     for row in seen.host_spans():
         found[row] = seen.span_facts(row)
     for row in seen.records():
-        told = seen.host_facts(row)
-        if row not in covered and told is not None and told.name not in NO_COMMUNICATION:
-            found[row] = told
+        record = seen.host_facts(row)
+        if row not in covered and record is not None and record.name not in NO_COMMUNICATION:
+            found[row] = record
     found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
     _learn_groups(found, groups)
     _learn_rank(found, groups, named_rank)
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
-    result = Found(resolved, np.array([row for row, _ in further], np.int64))
-    without = sum(
-        table.role[row] != Role.WORK and seen.name(row) == RECORD for row in result.of(table)
-    )
-    if without and table.work.any():
-        warnings.append(
-            f"{without} collectives have no kernel in the profile; host records stand for them"
-        )
-    cut = sum(facts.splits_cut is True for facts in found.values())
-    if cut:
-        warnings.append(
-            f"{cut} all-to-all operations have lists of split sizes that the profiler cut; "
-            "the sizes of their parts are known in part only"
-        )
-    warnings += _unsized(result, table)
-    unknown = sum(c.type is NodeType.COMM_COLL and c.collective is None for c in resolved.values())
-    if unknown:
-        warnings.append(
-            f"{unknown} communication nodes have no type: neither file says which collective it is"
-        )
+    for row, count in carriers.pieces.items():
+        resolved[row].pieces = count
+    result = Found(resolved, np.array([row for row, _ in further], np.int64), carriers)
+    warnings += [*_suspects(seen, carriers), *_doubts(seen, result), *_unsized(seen, result)]
     return result
 
 
-def _suspects(seen: Seen) -> list[str]:
+def _kernel_facts(seen: Seen, row: int, record: int) -> Facts:
+    """What the arguments of device work and the record that asked for it say."""
+    facts = seen.kernel_facts(row)
+    facts.merge(seen.host_facts(record))
+    if facts.splits_cut and seen.has_splits(record):
+        facts.splits_cut = False
+    return facts
+
+
+def _doubts(seen: Seen, found: Found) -> list[str]:
+    """What to say of communication of which the files do not tell all."""
+    table, said = seen.table, []
+    without = sum(
+        table.role[row] != Role.WORK and seen.name(row) == RECORD for row in found.of(table)
+    )
+    if without and table.work.any():
+        said.append(
+            f"{without} collectives have no kernel in the profile; host records stand for them"
+        )
+    cut = sum(item.facts.splits_cut is True for item in found.by_row.values())
+    if cut:
+        said.append(
+            f"{cut} all-to-all operations have lists of split sizes that the profiler cut; "
+            "the sizes of their parts are known in part only"
+        )
+    unknown = [
+        item
+        for item in found.by_row.values()
+        if item.type is NodeType.COMM_COLL and item.collective is None
+    ]
+    if unknown:
+        names = sorted({item.facts.name for item in unknown if item.facts.name})[:_SHOWN]
+        called = f" (called {', '.join(names)})" if names else ""
+        said.append(
+            f"{len(unknown)} communication nodes have no type: neither file says which collective "
+            f"it is{called}"
+        )
+    return said
+
+
+def _suspects(seen: Seen, carriers: Carriers) -> list[str]:
     """What to say of kernels that seem to communicate by themselves; they stay compute."""
     rows = seen.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)
+    rows = [row for row in rows if row not in carriers.asked]
     if not rows:
         return []
-    names = sorted({seen.name(row).split("(")[0] for row in rows})[:_SUSPECTS_SHOWN]
+    names = sorted({seen.name(row).split("(")[0] for row in rows})[:_SHOWN]
     return [
         f"{len(rows)} kernels seem to communicate without a collective library "
         f"({', '.join(names)}); nothing tells what they send, so they count as compute"
     ]
 
 
-def _unsized(found: Found, table: Activities) -> list[str]:
+def _unsized(seen: Seen, found: Found) -> list[str]:
     """What to say of communication without a size; a barrier has none by nature."""
+    table = seen.table
     rows = [
         row
         for row, item in found.by_row.items()
@@ -175,12 +204,12 @@ def _learn_rank(found: dict[int, Facts], groups: GroupTable, named: int | None) 
 
 
 def _resolve(facts: Facts, groups: GroupTable) -> Communication:
-    kind = operation(facts.name) if facts.name else None
+    kind = facts.kind
     group = facts.group
     if group is None and facts.group_number is not None:
         group = groups.name_of_number(facts.group_number)
-    if group is None and len(groups.groups) == 1:
-        (group,) = groups.groups
+    if group is None:
+        group = groups.only_of_size(facts.group_size)
     if group is None and not groups.groups and groups.world_size:
         group = DEFAULT
     if facts.peer is None and facts.peer_in_group is not None:

@@ -15,36 +15,31 @@ NO_COMMUNICATION: Final = frozenset({"wait", "init", "start", "end", "coalesced"
 
 OPERATIONS: Final[dict[str, CollectiveType | NodeType]] = {
     "allreduce": CollectiveType.ALL_REDUCE,
-    "allreducesparse": CollectiveType.ALL_REDUCE,
-    "allreducecoalesced": CollectiveType.ALL_REDUCE,
+    "reducescatterblock": CollectiveType.REDUCE_SCATTER_BLOCK,
+    "reducescatter": CollectiveType.REDUCE_SCATTER,
     "reduce": CollectiveType.REDUCE,
-    "reduceoop": CollectiveType.REDUCE,
     "allgather": CollectiveType.ALL_GATHER,
-    "allgatherv": CollectiveType.ALL_GATHER,
-    "allgatherbase": CollectiveType.ALL_GATHER,
-    "allgathercoalesced": CollectiveType.ALL_GATHER,
-    "allgatherintotensor": CollectiveType.ALL_GATHER,
-    "allgatherintotensorcoalesced": CollectiveType.ALL_GATHER,
     "gather": CollectiveType.GATHER,
     "scatter": CollectiveType.SCATTER,
     "broadcast": CollectiveType.BROADCAST,
-    "broadcastoop": CollectiveType.BROADCAST,
     "alltoall": CollectiveType.ALL_TO_ALL,
-    "alltoallv": CollectiveType.ALL_TO_ALL,
-    "alltoallbase": CollectiveType.ALL_TO_ALL,
-    "alltoallsingle": CollectiveType.ALL_TO_ALL,
-    "reducescatter": CollectiveType.REDUCE_SCATTER,
-    "reducescatterv": CollectiveType.REDUCE_SCATTER,
-    "reducescatterbase": CollectiveType.REDUCE_SCATTER,
-    "reducescattertensor": CollectiveType.REDUCE_SCATTER,
-    "reducescattertensorcoalesced": CollectiveType.REDUCE_SCATTER,
-    "reducescatterblock": CollectiveType.REDUCE_SCATTER_BLOCK,
     "barrier": CollectiveType.BARRIER,
     "send": SEND,
     "recv": RECV,
-    "recvanysource": RECV,
 }
 """Collective names with everything but letters removed, in lower case."""
+
+_FORMS: Final = (
+    "v", "base", "single", "coalesced", "sparse", "tensor", "intotensor", "out", "oop", "inplace",
+    "outplace", "anysource", "reg", "unreg",
+)  # fmt: skip
+"""What is done with which tensors, behind the name of a collective: `all_to_all_v_single`."""
+
+_NAMED: Final = re.compile(f"(?P<name>{'|'.join(OPERATIONS)})(?:{'|'.join(_FORMS)})*")
+
+_IN_PLACE: Final = frozenset(
+    {CollectiveType.ALL_REDUCE, CollectiveType.REDUCE, CollectiveType.BROADCAST}
+)
 
 WITHOUT_ROOT: Final = frozenset(
     {
@@ -60,6 +55,9 @@ WITHOUT_ROOT: Final = frozenset(
 ANNOTATION: Final = re.compile(r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|c10d)::?(?P<name>\w+)")
 """How a process group, or the framework, names one operation: `gloo:all_reduce`."""
 
+DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc):\w")
+"""How a process group that communicates on the device names what it launches."""
+
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""
 
@@ -72,16 +70,31 @@ MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source
 KERNEL: Final = re.compile(r"(nccl|rccl|hccl)\w*Kernel", re.IGNORECASE)
 """How names of communication kernels begin."""
 
+_COLLECTIVE: Final = r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
 SUSPECT: Final = re.compile(
-    r"cross_device_reduce|(?:internode|intranode)::|multimem_|nvshmem|symm_mem|deep_?ep",
+    rf"cross_?device_?reduce|{_COLLECTIVE}|(?:internode|intranode)::|multimem_|nvshmem|symm_mem"
+    r"|deep_?ep|quick_?reduce",
     re.IGNORECASE,
 )
 """Kernels that communicate by themselves, by parts of their names."""
+
+ASKING: Final = re.compile(rf"^[^:#]+::(?!\w*(?:matmul|gemm|mm_))\w*?(?P<name>{_COLLECTIVE})")
+"""Operations of any library that are a collective: `vllm::all_reduce`. Those that also multiply are
+not: their inputs are not what they send."""
 
 KERNEL_OPERATION: Final = re.compile(
     r"AllReduce|ReduceScatter|Reduce|AllGatherV?|Broadcast|All[Tt]oAll"
 )
 """What a communication kernel does, where its name tells; SendRecv and Generic do not."""
+
+KERNEL_DTYPE: Final = re.compile(
+    r"(?:AllReduce|ReduceScatter|Reduce)_(?:[A-Z0-9]+_)*"
+    r"(?:Sum|Prod|Min|Max|MinMax|Avg|PreMulSum|SumPostDiv)_+(?:nv_|hip_|rccl_)?(?P<dtype>[a-z][a-z0-9]*)"
+)
+"""The type of the elements that a kernel reduces; kernels that only move data work on bytes."""
+
+KERNEL_RANKS: Final = re.compile(r"cross_device_reduce\w*<[^<>]*,\s*(?P<ranks>[0-9]{1,3})\b")
+"""How many ranks a kernel is made for: `cross_device_reduce_1stage<__nv_bfloat16, 2>`."""
 
 DTYPE_BYTES: Final[dict[str, int]] = {
     "bool": 1,
@@ -108,10 +121,54 @@ DTYPE_BYTES: Final[dict[str, int]] = {
     "quint8": 1,
     "qint8": 1,
     "qint32": 4,
+    "long int": 8,
+    "short int": 2,
+    "unsigned char": 1,
+    "signed char": 1,
+    "unsigned short": 2,
+    "unsigned int": 4,
+    "unsigned long": 8,
+    "complex<half>": 4,
+    "complex<float>": 8,
+    "complex<double>": 16,
+    "i8": 1,
+    "u8": 1,
+    "i32": 4,
+    "u32": 4,
+    "i64": 8,
+    "u64": 8,
+    "f16": 2,
+    "bf16": 2,
+    "f32": 4,
+    "f64": 8,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+    "int8": 1,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
 }
-"""Bytes of one element, by the names that profilers and host traces use, in lower case."""
+"""Bytes of one element, by the names that profilers, host traces and kernels use, in lower case."""
 
 
 def operation(name: str) -> CollectiveType | NodeType | None:
-    """What a collective's name stands for; None if it is not communication or not known."""
-    return OPERATIONS.get(re.sub(r"[^a-z]", "", name.lower()))
+    """What a collective's name stands for; None if it is not communication or not known.
+
+    Libraries name the forms of a collective in many ways (`_allgather_base`, `all_gather_single`,
+    `allgather_into_tensor_coalesced`); what matters is the collective.
+    """
+    match = _NAMED.fullmatch(re.sub(r"[^a-z]", "", name.lower()))
+    return OPERATIONS[match["name"]] if match else None
+
+
+def sized_by_first(kind: CollectiveType | NodeType | None) -> bool:
+    """Whether the first tensors of an operation are input and output alike, as of all messages.
+
+    Operations of the framework's groups of other kinds list the outputs before the inputs.
+    """
+    return isinstance(kind, NodeType) or kind in _IN_PLACE
+
+
+def element_bytes(dtype: str) -> int | None:
+    """The bytes of one element; None for a type that is not known."""
+    return DTYPE_BYTES.get(dtype.lower().removeprefix("c10::"))

@@ -7,13 +7,16 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication_table import (
-    DTYPE_BYTES,
+    KERNEL_DTYPE,
     KERNEL_OPERATION,
+    KERNEL_RANKS,
     MESSAGES,
     RECV,
     SEND,
     WITHOUT_ROOT,
+    element_bytes,
     operation,
 )
 from chakra_et.linker.process_groups import MOST_RANKS, parse_ranks
@@ -46,11 +49,21 @@ class Facts:
     """Whether the sizes of the parts for each rank are known only in part."""
     sources: list[str] = field(default_factory=list)
 
+    @property
+    def kind(self) -> CollectiveType | NodeType | None:
+        """What the name stands for."""
+        return operation(self.name) if self.name else None
+
     def merge(self, other: Facts | None) -> None:
-        """Fill what is missing from another, lesser source."""
+        """Fill what is missing from another, lesser source.
+
+        A name that is not known is missing too, where the other source has one that is.
+        """
         if other is None:
             return
-        filled = False
+        filled = self.kind is None and other.kind is not None
+        if filled:
+            self.name = other.name
         for item in fields(self):
             if item.name != "sources" and getattr(self, item.name) is None:
                 value = getattr(other, item.name)
@@ -83,10 +96,10 @@ def positional_facts(values: list[Any]) -> Facts | None:
     elif splits:
         facts.group_size = len(splits[0])
     kind = operation(values[at])
-    if kind in (SEND, RECV) and is_int(rank):
+    if isinstance(kind, NodeType) and is_int(rank):
         facts.peer_in_group = rank
     # Since groups have names, their first rank and their stride stand before the size.
-    if kind in WITHOUT_ROOT and is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
+    if _has_no_root(kind) and is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
         start, stride = numbers[-3], numbers[-2]
         if start >= 0 and (stride > 0 or numbers[-1] == 1):
             facts.own_rank = _rank(start + stride * rank)
@@ -143,11 +156,16 @@ def argument_facts(args: bytes, source: str) -> Facts:
     )
     kind = operation(name or "")
     place, ranks = _whole(found.get("Rank")), facts.group_ranks
-    if kind in WITHOUT_ROOT and place is not None and ranks and 0 <= place < len(ranks):
+    if _has_no_root(kind) and place is not None and ranks and 0 <= place < len(ranks):
         facts.own_rank = ranks[place]
     if kind is SEND or kind is RECV:
         facts.peer = _rank(found.get("Dst Rank" if kind is SEND else "Src Rank"))
     return facts
+
+
+def _has_no_root(kind: CollectiveType | NodeType | None) -> bool:
+    """Whether a record's rank is that of the caller; messages have numbers of their own."""
+    return isinstance(kind, CollectiveType) and kind in WITHOUT_ROOT
 
 
 def attribute_facts(attributes: dict[str, Any]) -> Facts:
@@ -169,6 +187,18 @@ def kernel_name_facts(name: str) -> Facts | None:
     return Facts(name=match[0], sources=["kernel name"]) if match else None
 
 
+def kernel_dtype(name: str) -> str | None:
+    """The type of the elements that a kernel reduces, where its name tells."""
+    match = KERNEL_DTYPE.search(name)
+    return match["dtype"] if match else None
+
+
+def ranks_in_name(kernel: str) -> int | None:
+    """How many ranks take part, where a kernel is made for a number of them."""
+    match = KERNEL_RANKS.search(kernel)
+    return int(match["ranks"]) if match else None
+
+
 def _strided(args: dict[str, Any]) -> list[int]:
     """The members of a group whose list was cut: they lie at even distances."""
     start, stride, size = (
@@ -180,7 +210,7 @@ def _strided(args: dict[str, Any]) -> list[int]:
 
 
 def _bytes(elements: Any, dtype: Any) -> int | None:
-    width = DTYPE_BYTES.get(dtype.lower()) if isinstance(dtype, str) else None
+    width = element_bytes(dtype) if isinstance(dtype, str) else None
     count = _whole(elements)
     return None if width is None or count is None else size(count * width)
 

@@ -14,6 +14,7 @@ from chakra_et.graph import redundant_edges
 from chakra_et.linker.activities import Activities, begin_order, collect, with_joins
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.callers import caller_warnings
+from chakra_et.linker.carriers import find_carriers
 from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import Found, find_communication
 from chakra_et.linker.companions import with_companions
@@ -51,6 +52,7 @@ from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_b
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
+from chakra_et.linker.seen import Seen
 from chakra_et.linker.told import give_callers, leave_unsaid, told_join, told_syncs
 from chakra_et.linker.workers import Workers, find_workers
 from chakra_et.model import EdgeKind, Trace
@@ -102,8 +104,10 @@ def link(
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
+    table, carriers = find_carriers(Seen(table, host, device))
+    seen = Seen(table, host, device)
     workers = find_workers(table, device)
-    found = find_communication(table, host, device, groups, warnings, named_rank)
+    found = find_communication(seen, carriers, groups, warnings, named_rank)
     streams = stream_order(table)
     arrows, drawn = graph_arrows(table, device, warnings)
     communication = np.array(sorted(found.of(table)), np.int64)

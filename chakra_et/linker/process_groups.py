@@ -69,6 +69,17 @@ class GroupTable:
         )
         return name
 
+    def only_of_size(self, size: int | None) -> str | None:
+        """The name of the only group there is, or of the only one of this rank that has a size."""
+        names = list(self.groups)
+        if len(names) > 1 and size is not None:
+            names = [g.name for g in self.groups.values() if g.size == size and self.has_rank(g)]
+        return names[0] if len(names) == 1 else None
+
+    def has_rank(self, group: ProcessGroup) -> bool:
+        """Whether this rank is in a group, or may be."""
+        return not group.ranks or self.rank is None or self.rank in group.ranks
+
     def global_rank(self, name: str | None, position: int) -> int | None:
         """The global rank of a group's member; None if the members are not known.
 

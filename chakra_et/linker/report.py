@@ -183,7 +183,7 @@ def make_report(
         rank=groups.rank,
         world_size=groups.world_size,
         host_nodes=_host_nodes(host, on_host),
-        records={} if device is None else _records(table, device),
+        records={} if device is None else _records(table, device, communication.carriers.merged),
         joins=_joins(table, device, join),
         edges={kind.label: counted for kind, counted in trace.edges.counts().items()},
         nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
@@ -220,8 +220,13 @@ def _device_input(device: DeviceTrace | None) -> dict[str, Any] | None:
     return {"path": str(device.path), "trace_name": device.metadata.get("traceName")}
 
 
-def _records(table: Activities, device: DeviceTrace) -> dict[str, Tally]:
-    """Every record of the profile by category; records without one count by their phase."""
+def _records(
+    table: Activities, device: DeviceTrace, parts: npt.NDArray[np.int64]
+) -> dict[str, Tally]:
+    """Every record of the profile by category; records without one count by their phase.
+
+    `parts` are rows of the profile that became part of the activity of another row.
+    """
     tallies: dict[str, Tally] = {}
     for (category, phase), count in sorted(device.counts.items()):
         tally = tallies.setdefault(category or f"(phase {phase})", Tally())
@@ -235,6 +240,7 @@ def _records(table: Activities, device: DeviceTrace) -> dict[str, Tally]:
         flows -= Counter({LEFT_OUT["ac2g"]: arrows})
     taken = table.record[table.record != NONE]
     merged = np.zeros(len(device), np.bool_)
+    merged[parts] = True
     merged[table.record[(table.record != NONE) & (table.host != NONE)]] = True
     kept = np.zeros(len(device), np.bool_)
     kept[taken] = True

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from chakra_et.converters.kineto import DeviceTrace
+from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.definitions import NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication_table import (
     ANNOTATION,
+    ASKING,
+    DEVICE_RANGE,
     HOST_BACKENDS,
     KERNEL,
-    RECV,
-    SEND,
     operation,
+    sized_by_first,
 )
 from chakra_et.linker.facts import (
     Facts,
@@ -28,9 +32,10 @@ from chakra_et.linker.facts import (
     tensor_bytes,
 )
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.shapes import NO_TENSOR, argument_bytes
 
 RECORD: Final = "record_param_comms"
-_ANCESTORS: Final = 8
+ANCESTORS: Final = 8
 """How far up the callers of a launch the record of its collective is looked for."""
 
 
@@ -74,8 +79,8 @@ class Seen:
             rows += at[theirs[self.device.name[self.table.record[at]]]].tolist()
         return rows
 
-    def kernels(self) -> list[int]:
-        """Device work that communicates."""
+    def library_kernels(self) -> list[int]:
+        """Device work that communicates by its name or its arguments."""
         rows = set(self.rows_named(KERNEL.match, work=True))
         if self.device is not None:
             for row in np.flatnonzero(self.table.work).tolist():
@@ -94,7 +99,7 @@ class Seen:
     def record_above(self, row: int) -> int:
         """The record of the collective that launched this kernel, or `NONE`."""
         caller = self._caller(row)
-        for _ in range(_ANCESTORS):
+        for _ in range(ANCESTORS):
             if caller == NONE or self.name(caller) == RECORD:
                 return caller
             caller = int(self.table.caller[caller])
@@ -105,17 +110,81 @@ class Seen:
         launch = int(self.table.launch[row])
         return int(self.table.caller[row if launch == NONE else launch])
 
-    def annotation_above(self, row: int) -> Facts | None:
-        """What the span of a collective around the launch is called: `nccl:all_to_all`."""
+    def launched_by(self, row: int, asker: int) -> bool:
+        """Whether no operation stands between an asker and the launch of device work."""
         caller = self._caller(row)
-        for _ in range(_ANCESTORS):
-            if caller == NONE:
-                return None
-            match = ANNOTATION.match(self.name(caller))
-            if match and operation(match["name"]) is not None:
-                return Facts(name=match["name"], sources=["annotation"])
+        while caller not in (NONE, asker) and ANNOTATION.match(self.name(caller)):
             caller = int(self.table.caller[caller])
-        return None
+        return caller == asker
+
+    def device_ranges(self) -> list[int]:
+        """Ranges of process groups that communicate on a device."""
+        return self.rows_named(_is_device_range, work=False)
+
+    def is_device_range(self, row: int) -> bool:
+        """Whether an activity is such a range."""
+        return _is_device_range(self.name(row))
+
+    def category(self, row: int) -> str:
+        """The profile's category of device work."""
+        assert self.device is not None
+        code = self.device.category[self.table.record[row]]
+        return str(self.device.categories.in_order[code])
+
+    def device_of(self, row: int) -> int:
+        """The device that work runs on, as the profile numbers it."""
+        assert self.device is not None
+        record = self.table.record[row]
+        told = int(self.device.device[record])
+        return int(self.device.pid[record]) if told == NO_ID else told
+
+    def around(self, row: int, dtype: str | None) -> Iterator[Facts]:
+        """What the ranges and operations around the launch of device work tell, innermost first.
+
+        A range is called after its collective, `nccl:all_to_all`, and has its inputs; so has an
+        operation that is one, `c10d::alltoall_base_` or `vllm::all_reduce`. `dtype` is the type of
+        the elements, where it is known.
+        """
+        caller = self._caller(row)
+        for _ in range(ANCESTORS):
+            if caller == NONE:
+                return
+            facts = self._told_by_name(caller)
+            if facts is not None:
+                facts.size_bytes = self._asked_bytes(caller, facts, dtype)
+                yield facts
+            caller = int(self.table.caller[caller])
+
+    def _told_by_name(self, row: int) -> Facts | None:
+        name = self.name(row)
+        match = ANNOTATION.match(name) or ASKING.match(name)
+        if match is None or operation(match["name"]) is None:
+            return None
+        return Facts(
+            name=match["name"], sources=["operation around" if "::" in name else "annotation"]
+        )
+
+    def _asked_bytes(self, row: int, facts: Facts, dtype: str | None) -> int | None:
+        """The bytes of this rank's input to the collective that a range or operation is.
+
+        A range has its inputs alone. An operation of the framework's groups has the output before
+        the input, where they are two; all others begin with what they communicate.
+        """
+        arguments = self._argument_bytes(row, dtype)
+        if "::" not in self.name(row):
+            return _total(arguments)
+        if self.name(row).startswith("c10d::") and not sized_by_first(facts.kind):
+            arguments = arguments[1:2]
+        tensors = [part for part in arguments if part != NO_TENSOR]
+        return _total(tensors[:1])
+
+    def _argument_bytes(self, row: int, dtype: str | None = None) -> list[int | None]:
+        """The bytes of the tensors in each argument, from either file, as `argument_bytes` does."""
+        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        found = [tensor_bytes(value) or NO_TENSOR for value in self._inputs(host_row)]
+        if any(part != NO_TENSOR for part in found) or record == NONE or self.device is None:
+            return list(found)
+        return argument_bytes(self.device.args[record], dtype)
 
     def kernel_facts(self, row: int) -> Facts:
         """What the profiler's arguments of a kernel say."""
@@ -148,17 +217,20 @@ class Seen:
         match = ANNOTATION.match(self.name(row))
         facts = Facts(name=match["name"] if match else None, sources=["annotation"])
         host_row = int(self.table.host[row])
-        if host_row != NONE:
-            facts.size_bytes = size(tensor_bytes(self._inputs(host_row)))
+        facts.size_bytes = _total(self._argument_bytes(row))
+        if facts.size_bytes is None and host_row != NONE:
+            facts.size_bytes = 0
+        if facts.size_bytes is not None:
             facts.sources.append("input tensors")
         caller = self._caller(row)
         caller_host = NONE if caller == NONE else int(self.table.host[caller])
-        if caller_host != NONE and operation(facts.name or "") in (SEND, RECV):
+        if caller_host != NONE and isinstance(facts.kind, NodeType):
             facts.merge(message_facts(self.name(caller), self._inputs(caller_host)))
         return facts
 
     def _inputs(self, host_row: int) -> list[Any]:
-        assert self.host is not None
+        if host_row == NONE or self.host is None:
+            return []
         try:
             values = msgspec.json.decode(self.texts[self.host.inputs[host_row]][0])
         except (msgspec.DecodeError, RecursionError):
@@ -167,3 +239,14 @@ class Seen:
 
     def _positional_facts(self, host_row: int) -> Facts | None:
         return positional_facts(self._inputs(host_row))
+
+
+def _is_device_range(name: str) -> bool:
+    match = ANNOTATION.match(name) if DEVICE_RANGE.match(name) else None
+    return match is not None and operation(match["name"]) is not None
+
+
+def _total(arguments: list[int | None]) -> int | None:
+    """The bytes of all tensors among arguments; None without any, or where some are not told."""
+    tensors = [part for part in arguments if part != NO_TENSOR]
+    return size(sum(part or 0 for part in tensors)) if tensors and None not in tensors else None

@@ -72,7 +72,8 @@ def _named(kernel: str) -> CollectiveType | NodeType | None:
 
 def _contradicts(kind: CollectiveType | NodeType | None, members: list[Facts]) -> bool:
     """Whether a kernel is of a kind that none of the records is."""
-    return kind is not None and kind not in {operation(member.name or "") for member in members}
+    # Numbers of both enumerations overlap: only the same member is the same kind.
+    return kind is not None and all(member.kind is not kind for member in members)
 
 
 def _apart(members: list[Facts]) -> list[Facts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import Final
 
@@ -92,6 +93,12 @@ ANNOTATION: Final = "annotation"
 """What names of categories have in them whose records repeat host annotations on a device row."""
 
 UNKNOWN: Final = "category not known to this version"
+
+COMMUNICATION: Final = re.compile(
+    r"record_param_comms$|(?:gloo|nccl|rccl|xccl|hccl|ucc|mpi):|c10d::"
+    r"|[^:]+::\w*(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
+)
+"""How names of operations begin whose arguments tell of communication."""
 
 LAUNCH_FLOWS: Final = frozenset({"HostToDevice"})
 """Flow arrows that are the only tie between a call and its device work."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto.arrows import ArrowReader
 from chakra_et.converters.kineto.categories import (
+    COMMUNICATION,
     FIRST_GRAPH_FLOW,
     FORWARD_FLOWS,
     GRAPH_FLOWS,
@@ -36,7 +38,6 @@ from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 
 _LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
-_COMMUNICATION: Final = "record_param_comms"
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
 _DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
 _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = (
@@ -182,7 +183,7 @@ class _Columns:
             self._put(name, values)
         carried = (role == Role.WORK) | (role == Role.SYNC) | (role == NO_ROLE)
         self.args += [
-            bytes(text) if keep or event.name == _COMMUNICATION else b""
+            bytes(text) if keep or _tells_communication(event.name) else b""
             for text, keep, event in zip(raw, carried.tolist(), spans, strict=True)
         ]
 
@@ -295,6 +296,11 @@ class _Columns:
             f"{single} records tell the beginning or the end of an interval only (phases B and E) "
             "and were left out"
         ] * bool(single)
+
+
+@lru_cache(maxsize=1 << 16)
+def _tells_communication(name: str) -> bool:
+    return COMMUNICATION.match(name) is not None
 
 
 def _first_told(args: list[Any], fields: tuple[str, ...], default: int) -> list[Any]:

@@ -50,7 +50,7 @@ CONVERTED = {
     "resnet_rfid": set(),
     "kineto/bert_h100.json.gz": set(),
     "kineto/bert_mi300x.json.gz": set(),
-    "kineto/cpu_only.json.gz": {"ET206"},
+    "kineto/cpu_only.json.gz": set(),
     "kineto/cuda_sync_a100.json.gz": set(),
     "kineto/cudagraph_a100.json.gz": set(),
     "kineto/event_sync.json.gz": set(),

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.communication_table import DTYPE_BYTES
+from chakra_et.linker.communication_table import element_bytes
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import ABSENT, Rows, TraceView
@@ -198,7 +198,7 @@ def not_the_input(view: TraceView) -> Hits:
     rows = rows[np.isin(view.integers("comm_type")[rows], _SIZED_BY_INPUT)]
     elements, size = view.integers("in_msg_nelems")[rows], view.integers("comm_size")[rows]
     names = view.texts("dtype")[rows]
-    width = np.fromiter((DTYPE_BYTES.get(n.lower(), 0) for n in names), np.int64, len(rows))
+    width = np.fromiter((element_bytes(n) or 0 for n in names), np.int64, len(rows))
     known = (elements >= 0) & (size >= 0) & (width > 0)
     wrong = known & (np.where(known, elements, 0) * width != size)
     return view.hits(

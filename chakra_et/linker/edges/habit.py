@@ -28,8 +28,11 @@ def habit_edges(
     """Event edges into and out of `communication` (rows of device work); all of them inferred.
 
     None where the profile has records of waits, or calls that make a stream wait: these say more.
+    A communication between other work on its stream, as kernels of a serving engine's own are, has
+    none either: it waits by its place on the stream.
     """
-    lanes = np.unique(table.lane[communication])
+    lanes = _own_streams(table, communication)
+    communication = communication[np.isin(table.lane[communication], lanes)]
     others = launched.lanes[~np.isin(launched.lanes, lanes)]
     shown = calls.has_records or len(calls.of(Wait.STREAM_EVENT)) > 0
     if shown or len(lanes) == 0 or len(others) == 0:
@@ -42,6 +45,14 @@ def habit_edges(
             EdgeList.by(Evidence.EVENT_HABIT_TIMES, *_columns(after)),
         ]
     )
+
+
+def _own_streams(table: Activities, communication: Rows) -> Rows:
+    """Streams of which no more than half of the work is anything but communication."""
+    lanes, count = np.unique(table.lane[communication], return_counts=True)
+    every, all_ = np.unique(table.lane[table.work], return_counts=True)
+    own: Rows = lanes[2 * count >= all_[np.searchsorted(every, lanes)]]
+    return own
 
 
 def _columns(pairs: list[tuple[int, int]]) -> tuple[Rows, Rows]:

@@ -1,0 +1,64 @@
+"""The bytes of tensors, from the shapes and types that a profile writes beside operations."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any, Final
+
+import msgspec
+
+from chakra_et.linker.communication_table import element_bytes
+
+_IN_LIST: Final = re.compile(r"Tensor\((?P<dtype>[^()]*)\)")
+"""The type of the elements where a list of tensors tells it: `GenericList[Tensor(float)]`."""
+_LIST: Final = "TensorList"
+NO_TENSOR: Final = -1
+"""What stands for an argument that is no tensor and holds none."""
+
+
+def argument_bytes(args: bytes, dtype: str | None = None) -> list[int | None]:
+    """The bytes of the tensors in each argument of an operation, from its raw JSON.
+
+    None stands for tensors whose bytes are not told. A list of tensors does not tell the type of
+    its elements in most profiles: `dtype` is it, where it is known otherwise.
+    """
+    try:
+        found = msgspec.json.decode(args) if b'"Input' in args else {}
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    if not isinstance(found, dict):
+        return []
+    dims, types = (found.get(key) for key in ("Input Dims", "Input Types"))
+    types = found.get("Input type") if types is None else types
+    if not isinstance(dims, list) or not isinstance(types, list):
+        return []
+    return [
+        _argument(shape, told, dtype)
+        for shape, told in zip(dims, types, strict=False)
+        if isinstance(told, str)
+    ]
+
+
+def _argument(shape: Any, told: str, dtype: str | None) -> int | None:
+    """The bytes of one argument: a tensor, or a list of tensors, however nested."""
+    match = _IN_LIST.search(told)
+    width = element_bytes(match["dtype"] if match else told)
+    if not isinstance(shape, list) or (not shape and width is None):
+        # Old profiles tell nothing of lists.
+        return None if told == _LIST else NO_TENSOR
+    if width is None and any(isinstance(item, list) for item in shape):
+        width = element_bytes(dtype or "")
+    count = _elements(shape)
+    return None if width is None or count is None else width * count
+
+
+def _elements(shape: Any) -> int | None:
+    """The elements of tensors of a shape, or of nested shapes; None where it is no shape."""
+    if not isinstance(shape, list):
+        return None
+    if any(isinstance(item, list) for item in shape):
+        parts = [_elements(item) for item in shape]
+        return None if None in parts else sum(part or 0 for part in parts)
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
+    return prod(shape) if whole else None

@@ -1,0 +1,309 @@
+"""What carries a collective on a device, and its size: counted once, by what the files tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recordings import MAIN, HostRecording, Profile
+
+from chakra_et import CollectiveType, Conversion, NodeType, convert
+from chakra_et.model import Node, TraceSet
+from chakra_et.validators import validate
+
+RECORD = "record_param_comms"
+OWN_KERNEL = "void aiter::cross_device_reduce_2stage<__hip_bfloat16, 2>(aiter::RankData*, int)"
+INFO = {"backend": "nccl", "rank": 0, "world_size": 2}
+
+
+def told(name: str, elements: int = 4096, dtype: str = "BFloat16", **more: Any) -> dict[str, Any]:
+    """Arguments of a record, or of a kernel, of a collective."""
+    return {
+        "Collective name": name, "In msg nelems": elements, "dtype": dtype, "Group size": 2,
+        "Process Group Name": "0", "Process Group Ranks": "[0, 1]", **more,
+    }  # fmt: skip
+
+
+def recorded(profile: Profile, name: str = "allreduce", **more: Any) -> Profile:
+    """A record of a collective from 0 to 100 us."""
+    return profile.op(RECORD, 0, 100, **told(name, **more))
+
+
+def launched(profile: Profile, at: float, name: str, start: float, dur: float, **more: Any) -> None:
+    """Device work and the call that launched it."""
+    correlation = len(profile.events) + 1
+    profile.call("cudaLaunchKernel", at, 2, correlation)
+    profile.kernel(name, start, dur, correlation, **more)
+
+
+def converted(profile: Profile, folder: Path, rank: int = 0) -> Conversion:
+    return convert(device=profile.write(folder / f"device.{rank}.json"))
+
+
+def communication(result: Conversion) -> list[Node]:
+    kinds = (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
+    return [node for node in result.trace.nodes if node.type in kinds]
+
+
+def only(result: Conversion) -> Node:
+    (node,) = communication(result)
+    return node
+
+
+def span_us(node: Node) -> tuple[float, float]:
+    """Start and end, from the first start on the profile's clock."""
+    base = 1_700_000_000_000_000_000
+    return (node.start_ns - base) / 1000, (node.start_ns + node.duration_ns - base) / 1000
+
+
+def copy(profile: Profile, at: float, start: float, dur: float, **more: Any) -> None:
+    name = "Memcpy PtoP (Device -> Device)"
+    launched(profile, at, name, start, dur, cat="gpu_memcpy", bytes=2048, **more)
+
+
+@pytest.mark.parametrize(
+    "kernel", [OWN_KERNEL, "oneccl_allreduce_large", "some_library::exchange<float>()"]
+)
+@pytest.mark.parametrize("inside", [None, "aten::_foreach_mul_"])
+def test_what_a_record_launched_carries_its_collective(
+    tmp_path: Path, kernel: str, inside: str | None
+) -> None:
+    profile = recorded(Profile(info=INFO))
+    if inside:
+        profile.op(inside, 8, 10)
+    launched(profile, 10, kernel, 20, 30)
+    profile.op("aten::mm", 110, 20)
+    launched(profile, 115, "gemm", 130, 10)
+    result = converted(profile, tmp_path)
+    node = only(result)
+    assert (node.name, node.comm_type, node.comm_size) == (kernel, CollectiveType.ALL_REDUCE, 8192)
+    assert (node.pg_name, node.is_cpu_op, span_us(node)) == ("0", False, (20, 50))
+    (record,) = result.trace.nodes.where(name=RECORD)
+    assert (record.type, record.is_cpu_op) == (NodeType.COMP, True)
+    assert result.report.warnings == []
+
+
+@pytest.mark.parametrize("span", ["xccl:allreduce", "nccl:all_reduce", "hccl:all_reduce"])
+def test_what_the_range_of_a_process_group_launched_carries_it(tmp_path: Path, span: str) -> None:
+    shapes = {"Input Dims": [[25557032]], "Input type": ["float"]}
+    profile = Profile(info=INFO).op(span, 0, 30, cat="user_annotation", **shapes)
+    launched(profile, 5, "kernel_of_a_library", 15, 100)
+    node = only(converted(profile, tmp_path))
+    assert (node.comm_type, node.comm_size) == (CollectiveType.ALL_REDUCE, 102_228_128)
+
+
+def test_copies_carry_a_collective_together(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO), "_allgather_base", elements=1024)
+    copy(profile, 5, 20, 30)
+    copy(profile, 15, 50, 30)
+    result = converted(profile, tmp_path)
+    node = only(result)
+    assert (node.comm_type, node.comm_size) == (CollectiveType.ALL_GATHER, 2048)
+    assert (span_us(node), node.device_pieces) == ((20, 80), 2)
+    tally = result.report.device_events
+    assert (tally.total, tally.kept, tally.merged) == (2, 1, 1)
+
+
+def test_a_kernel_of_the_library_stands_before_what_prepares_and_unpacks(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO), "allgather", elements=1024)
+    copy(profile, 5, 20, 10)
+    launched(profile, 15, "ncclDevKernel_AllGather_RING_LL()", 40, 30, stream=20)
+    profile.op("aten::copy_", 30, 10)
+    launched(profile, 32, "elementwise_copy", 80, 5)
+    result = converted(profile, tmp_path)
+    assert (only(result).stream, span_us(only(result))) == (20, (40, 70))
+    assert only(result).device_pieces is None
+    names = [node.name for node in result.trace.nodes if node.is_cpu_op is False]
+    assert len(names) == 3
+
+
+def alltoall(kernels: int, rank: int = 0, **more: Any) -> Profile:
+    """An all-to-all of one MiB in so many kernels."""
+    profile = Profile(info={**INFO, "rank": rank})
+    facts = told("all_to_allv", elements=262_144, dtype="Float", Rank=rank)
+    profile.op(RECORD, 0, 80, **facts)
+    for i in range(kernels):
+        name = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+        launched(profile, 5 + 10 * i, name, 20 + 12 * i, 10, stream=20, **facts, **more)
+    return profile
+
+
+@pytest.mark.parametrize("kernels", [1, 2, 4])
+def test_one_collective_of_several_kernels_is_one(tmp_path: Path, kernels: int) -> None:
+    result = converted(alltoall(kernels), tmp_path)
+    node = only(result)
+    assert (node.comm_type, node.comm_size) == (CollectiveType.ALL_TO_ALL, 1 << 20)
+    assert span_us(node) == (20, 30 + 12 * (kernels - 1))
+    assert result.report.communication[0]["bytes"] == 1 << 20
+    assert sum(tally.total for tally in result.report.records.values()) == 2 * kernels + 1
+
+
+def test_ranks_match_though_one_took_more_kernels(tmp_path: Path) -> None:
+    pair = [converted(alltoall(n, rank), tmp_path, rank) for rank, n in enumerate((4, 1))]
+    traces = TraceSet({rank: result.trace for rank, result in enumerate(pair)})
+    assert validate(traces).rules == set()
+
+
+def test_what_comes_after_on_the_stream_waits_for_all_pieces(tmp_path: Path) -> None:
+    profile = alltoall(3)
+    launched(profile, 90, "ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 100, 5, stream=20)
+    trace = converted(profile, tmp_path).trace
+    (last,) = trace.nodes.where(name="ncclDevKernel_AllReduce_Sum_f32_RING_LL()")
+    before = {trace.node(source).comm_size for source, *_ in last.edges}
+    assert 1 << 20 in before
+
+
+@pytest.mark.parametrize("differ", ["device", "facts"])
+def test_pieces_on_two_devices_or_of_other_facts_stay_apart(tmp_path: Path, differ: str) -> None:
+    profile = recorded(Profile(info=INFO))
+    for i in range(2):
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()"
+        elements = 4096 * (1 + i * (differ == "facts"))
+        launched(profile, 10 + 10 * i, name, 20 + 40 * i, 30, **told("allreduce", elements))
+        profile.events[-1]["args"]["device"] = i * (differ == "device")
+    sizes = [node.comm_size for node in communication(converted(profile, tmp_path))]
+    assert sizes == [8192, 8192 * (1 + (differ == "facts"))]
+
+
+@pytest.mark.parametrize("name", ["wait", "coalesced"])
+def test_a_record_of_no_collective_carries_nothing(tmp_path: Path, name: str) -> None:
+    profile = Profile(info=INFO).op(RECORD, 0, 100, **told(name))
+    launched(profile, 10, "fill", 20, 5)
+    assert communication(converted(profile, tmp_path)) == []
+
+
+def test_a_memset_sends_nothing(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO))
+    launched(profile, 10, "Memset (Device)", 20, 5, cat="gpu_memset")
+    result = converted(profile, tmp_path)
+    assert only(result).name == RECORD
+    assert any("host records stand for them" in warning for warning in result.report.warnings)
+
+
+CUSTOM = {"Input Dims": [[], [8, 4096], [8, 4096]],
+          "Input type": ["Scalar", "c10::BFloat16", "c10::BFloat16"]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "operation", ["_C_custom_ar::all_reduce", "sgl_kernel::all_reduce_unreg", "aiter::allreduce_"]
+)
+def test_the_shapes_of_the_operation_around_tell_the_size(tmp_path: Path, operation: str) -> None:
+    profile = Profile(info=INFO).op(operation, 5, 20, **CUSTOM)
+    kernel = "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, int)"
+    launched(profile, 10, kernel, 20, 30)
+    node = only(converted(profile, tmp_path))
+    assert (node.comm_type, node.comm_size, node.pg_name) == (CollectiveType.ALL_REDUCE, 65536, "0")
+
+
+def test_a_kernel_made_for_a_number_of_ranks_tells_its_group(tmp_path: Path) -> None:
+    config = [{"pg_name": str(i), "ranks": ranks, "pg_size": len(ranks)}
+              for i, ranks in enumerate(([0, 1, 2, 3], [0, 2], [1, 3]))]  # fmt: skip
+    profile = Profile(info={"rank": 0, "world_size": 4, "pg_config": config})
+    profile.op("vllm::all_reduce", 5, 20, **CUSTOM)
+    launched(profile, 10, "cross_device_reduce_1stage<__nv_bfloat16, 2>(int)", 20, 30)
+    assert only(converted(profile, tmp_path)).pg_name == "1"
+
+
+def test_an_operation_that_also_multiplies_is_no_collective(tmp_path: Path) -> None:
+    profile = Profile(info=INFO).op("symm_mem::fused_matmul_reduce_scatter", 5, 20, **CUSTOM)
+    launched(profile, 10, "multimem_reduce", 20, 30)
+    result = converted(profile, tmp_path)
+    assert communication(result) == []
+    assert any("count as compute" in warning for warning in result.report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("operation", "dims", "types", "size"),
+    [
+        ("c10d::alltoall_base_", [[6], [8]], ["float", "float"], 32),
+        ("c10d::_reduce_scatter_base_", [[2], [4]], ["c10::Half", "c10::Half"], 8),
+        ("c10d::_allgather_base_", [[4], [2]], ["long int", "long int"], 16),
+        ("c10d::broadcast_", [[[3], [5]]], ["GenericList[Tensor(double)]"], 64),
+        ("_c10d_functional::all_to_all_single", [[8], []], ["float", "ScalarList"], 32),
+        ("c10d::allreduce_", [[[7]]], ["TensorList"], None),
+        ("c10d::allreduce_", [[]], ["TensorList"], None),
+        ("c10d::alltoall_base_", [[6], "x"], ["float", "float"], None),
+        ("c10d::alltoall_base_", [[6], [-8]], ["float", "float"], None),
+        ("c10d::alltoall_base_", None, None, None),
+    ],
+)
+def test_operations_of_the_framework_tell_their_input(
+    tmp_path: Path, operation: str, dims: Any, types: Any, size: int | None
+) -> None:
+    profile = Profile(info=INFO).op(operation, 0, 50, **{"Input Dims": dims, "Input type": types})
+    launched(profile, 10, "ncclDevKernel_SendRecv()", 20, 30)
+    assert only(converted(profile, tmp_path)).comm_size == size
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_AllReduce_Sum_u32_TREE_LL()",
+    ],
+)
+def test_the_kernel_names_the_type_that_a_list_of_tensors_does_not(
+    tmp_path: Path, kernel: str
+) -> None:
+    shapes = {"Input Dims": [[[7], [3, 2]]], "Input type": ["TensorList"]}
+    profile = Profile(info=INFO).op("c10d::allreduce_", 0, 50, **shapes)
+    launched(profile, 10, kernel, 20, 30)
+    assert only(converted(profile, tmp_path)).comm_size == 4 * (7 + 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "collective"),
+    [
+        ("all_gather_single", CollectiveType.ALL_GATHER),
+        ("all_gather_single_coalesced", CollectiveType.ALL_GATHER),
+        ("reduce_scatter_single", CollectiveType.REDUCE_SCATTER),
+        ("reduce_scatter_single_coalesced", CollectiveType.REDUCE_SCATTER),
+        ("reduce_scatter_block", CollectiveType.REDUCE_SCATTER_BLOCK),
+        ("gather_single", CollectiveType.GATHER),
+        ("scatter_single", CollectiveType.SCATTER),
+        ("all_to_all_single", CollectiveType.ALL_TO_ALL),
+        ("all_to_all_v_single", CollectiveType.ALL_TO_ALL),
+        ("all_gather_v", CollectiveType.ALL_GATHER),
+        ("allreduce_sparse", CollectiveType.ALL_REDUCE),
+    ],
+)
+def test_every_form_of_a_collective_is_that_collective(
+    tmp_path: Path, name: str, collective: CollectiveType
+) -> None:
+    profile = recorded(Profile(info=INFO), name)
+    launched(profile, 10, "ncclDevKernel_Generic_1()", 20, 30, **told(name))
+    result = converted(profile, tmp_path)
+    assert (only(result).comm_type, only(result).comm_size) == (collective, 8192)
+    assert not validate(result.trace).rules
+
+
+def test_a_kernel_tells_what_a_name_that_is_not_known_does_not(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO), "all_gather_of_the_future_in_two_halves")
+    launched(profile, 10, "ncclDevKernel_AllGather_RING_LL()", 20, 30)
+    assert only(converted(profile, tmp_path)).comm_type == CollectiveType.ALL_GATHER
+    profile = recorded(Profile(info=INFO), "gossip")
+    launched(profile, 10, "ncclDevKernel_Generic()", 20, 30)
+    result = converted(profile, tmp_path)
+    assert only(result).comm_type is None
+    assert any("called gossip" in warning for warning in result.report.warnings)
+
+
+def test_a_range_of_gloo_that_only_the_profile_has_tells_its_size(tmp_path: Path) -> None:
+    profile = Profile(info=INFO).op("aten::add", 0, 500, tid=MAIN)
+    for i, (name, dims) in enumerate((("all_reduce", [[2112]]), ("all_gather", [[3], [5]]))):
+        shapes = {"Input Dims": dims, "Input type": ["float"] * len(dims)}
+        profile.op(f"gloo:{name}", 100 * i, 50, tid=7, cat="user_annotation", **shapes)
+    sizes = [node.comm_size for node in communication(converted(profile, tmp_path))]
+    assert sizes == [8448, 32]
+
+
+def test_the_number_of_a_receive_is_not_the_own_rank(tmp_path: Path) -> None:
+    """The enumerations of nodes and collectives overlap: 6 is a receive and an all-to-all."""
+    tensor = [1, 2, 0, 10, 4, "cuda:0"]
+    values = [[tensor], [7, True], ["5", "pp"], 1, "recv", [], [], 4, 2, 2]
+    host = HostRecording().op(3, RECORD, rf_id=1, inputs=(values, [[]], ["x"]))
+    result = convert(host=host.write(tmp_path / "host.json"))
+    (node,) = result.trace.nodes.where(name=RECORD)
+    assert (node.type, result.report.rank) == (NodeType.COMM_RECV, None)
