@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import ASKING, NO_COMMUNICATION, SUSPECT
+from chakra_et.linker.communication_table import COLLECTIVE_OPERATION, NO_COMMUNICATION, SUSPECT
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.seen import ANCESTORS, RECORD, Seen
 
@@ -35,12 +35,14 @@ class Carriers:
 
     `asked[row]` is the record, range or operation that asked for what a row carries, `NONE` where
     nothing did; `pieces[row]` the number of device records that became the row, where there are
-    more than one; `merged` the rows in the profile that became part of another one's activity.
+    more than one; `merged` the rows in the profile that became part of another one's activity,
+    and `into` the rows of these activities.
     """
 
     asked: dict[int, int]
     pieces: dict[int, int] = field(default_factory=dict)
     merged: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    into: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def find_carriers(seen: Seen) -> tuple[Activities, Carriers]:
@@ -74,7 +76,9 @@ def _askers(seen: Seen, work: Rows, suspects: Mask) -> Rows:
     ranges = _around(table, work, seen.device_ranges())
     asker = np.where(asker == NONE, ranges, asker)
     if suspects.any():
-        named = seen.rows_named(lambda name: ASKING.match(name) is not None, work=False)
+        named = seen.rows_named(
+            lambda name: COLLECTIVE_OPERATION.match(name) is not None, work=False
+        )
         operations = _around(table, work, named)
         asker = np.where((asker == NONE) & suspects[work], operations, asker)
     return asker
@@ -152,6 +156,7 @@ def _joined(
     keep = np.ones(len(table), np.bool_)
     end_ns = table.end_ns.copy()
     pieces: dict[int, int] = {}
+    into = np.full(len(table), NONE, np.int64)
     for part, rows in together:
         first = min(part, key=lambda row: (int(table.start_ns[row]), row))
         end_ns[first] = max(int(table.end_ns[row]) for row in part)
@@ -165,7 +170,7 @@ def _joined(
             and table.end_ns[row] <= end_ns[first]
         ]
         gone = [row for row in [*part, *others] if row != first]
-        keep[gone] = False
+        keep[gone], into[gone] = False, first
         pieces[first] = 1 + len(gone)
     if keep.all():
         return table, Carriers(asked)
@@ -173,7 +178,7 @@ def _joined(
     joined = _selected(replace(table, end_ns=end_ns), keep, place)
     left = {int(place[row]): by for row, by in asked.items() if keep[row]}
     moved = {int(place[row]): count for row, count in pieces.items()}
-    return joined, Carriers(left, moved, table.record[~keep])
+    return joined, Carriers(left, moved, table.record[~keep], place[into[~keep]])
 
 
 def _selected(table: Activities, keep: Mask, place: Rows) -> Activities:

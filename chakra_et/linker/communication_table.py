@@ -78,7 +78,9 @@ SUSPECT: Final = re.compile(
 )
 """Kernels that communicate by themselves, by parts of their names."""
 
-ASKING: Final = re.compile(rf"^[^:#]+::(?!\w*(?:matmul|gemm|mm_))\w*?(?P<name>{_COLLECTIVE})")
+COLLECTIVE_OPERATION: Final = re.compile(
+    rf"^[^:#]+::(?!\w*(?:matmul|gemm|mm_))\w*?(?P<name>{_COLLECTIVE})"
+)
 """Operations of any library that are a collective: `vllm::all_reduce`. Those that also multiply are
 not: their inputs are not what they send."""
 
@@ -89,7 +91,8 @@ KERNEL_OPERATION: Final = re.compile(
 
 KERNEL_DTYPE: Final = re.compile(
     r"(?:AllReduce|ReduceScatter|Reduce)_(?:[A-Z0-9]+_)*"
-    r"(?:Sum|Prod|Min|Max|MinMax|Avg|PreMulSum|SumPostDiv)_+(?:nv_|hip_|rccl_)?(?P<dtype>[a-z][a-z0-9]*)"
+    r"(?:Sum|Prod|Min|Max|MinMax|Avg|PreMulSum|SumPostDiv)_+(?:nv_|hip_|rccl_)?"
+    r"(?P<dtype>[a-z][a-z0-9]*)"
 )
 """The type of the elements that a kernel reduces; kernels that only move data work on bytes."""
 

@@ -117,7 +117,7 @@ def link(
     hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over, workers)
     if linked is not None:
-        waits.syncs = told_syncs(table, linked)
+        waits.syncs = told_syncs(table, linked, carriers)
     edges = _edges(table, host, device, streams, time)
     edges += _more_edges(table, host, streams, edges, waits, found, workers, warnings)
     edges.append(backward_edges(table, time, hand_over))

@@ -15,7 +15,7 @@ from chakra_et.definitions import NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication_table import (
     ANNOTATION,
-    ASKING,
+    COLLECTIVE_OPERATION,
     DEVICE_RANGE,
     HOST_BACKENDS,
     KERNEL,
@@ -157,7 +157,7 @@ class Seen:
 
     def _told_by_name(self, row: int) -> Facts | None:
         name = self.name(row)
-        match = ANNOTATION.match(name) or ASKING.match(name)
+        match = ANNOTATION.match(name) or COLLECTIVE_OPERATION.match(name)
         if match is None or operation(match["name"]) is None:
             return None
         return Facts(

@@ -8,6 +8,7 @@ import numpy as np
 
 from chakra_et.converters.linked import LinkedTrace
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.carriers import Carriers
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.join import HostJoin
@@ -37,11 +38,12 @@ def give_callers(table: Activities, linked: LinkedTrace) -> JoinTally:
     return JoinTally("device nodes to operations", _BY, found, len(work))
 
 
-def told_syncs(table: Activities, linked: LinkedTrace) -> EdgeList:
+def told_syncs(table: Activities, linked: LinkedTrace, carriers: Carriers) -> EdgeList:
     """Edges from device work to the host activities that began when it had ended."""
     row = np.full(len(linked.device), NONE, np.int64)
     work = np.flatnonzero(table.work)
     row[table.record[work]] = work
+    row[carriers.merged] = carriers.into
     source, target = linked.synced
     return EdgeList.by(Evidence.SYNC_FILE, row[source], target)
 
