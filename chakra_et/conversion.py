@@ -12,7 +12,8 @@ from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.inputs import Input, open_input, read_both
-from chakra_et.io.output import make_directory
+from chakra_et.io.kept import inputs_kept, refuse_input
+from chakra_et.io.output import make_directory, size_of
 from chakra_et.linker import link
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
@@ -57,7 +58,7 @@ class Conversion:
         self.output = output
         self.report.output = {
             "path": str(output),
-            "bytes": output.stat().st_size,
+            "bytes": size_of(output),
             "nodes": len(self.trace.nodes),
             "edges": len(self.trace.edges),
         }
@@ -91,11 +92,14 @@ def convert(
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
     options = Options(strict, window(steps, annotation), align_clocks)
-    conversion = convert_one(_pair(host, device, rank), options)
-    if output is not None:
-        make_directory(Path(output).parent)
-        conversion.write(Path(output))
-    return conversion
+    with inputs_kept(host, device):
+        if output is not None:
+            refuse_input(output)
+        conversion = convert_one(_pair(host, device, rank), options)
+        if output is not None:
+            make_directory(Path(output).parent)
+            conversion.write(Path(output))
+        return conversion
 
 
 def trace_set(conversions: list[Conversion]) -> TraceSet:

@@ -12,8 +12,9 @@ from typing import Any, Final
 from chakra_et.conversion import Conversion, Options, PathLike, convert_one, convert_pair
 from chakra_et.errors import ChakraError
 from chakra_et.io.aside import Aside
+from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.memory import available_bytes
-from chakra_et.io.output import make_directory
+from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.run_directory import RunDirectory, run_directory
@@ -74,14 +75,12 @@ def convert_files(
     if rank is not None:
         _expect_one(pairs, "--rank is about one rank")
         pairs = [replace(pairs[0], asked=rank)]
-    if target is not None and names_a_file(target):
-        _expect_one(pairs, "this is the name of one file", target)
-        conversion = convert_one(pairs[0], options)
-        make_directory(target.parent)
-        conversion.write(target)
-        found = [conversion]
-    else:
-        found = _convert_to(target, pairs, options, prefix, jobs, force)
+    with inputs_kept(*(file.path for pair in pairs for file in pair.files)):
+        if target is not None and names_a_file(target):
+            _expect_one(pairs, "this is the name of one file", target)
+            found = [_convert_to_file(target, pairs[0], options)]
+        else:
+            found = _convert_to(target, pairs, options, prefix, jobs, force)
     return _with_others(found, others)
 
 
@@ -96,7 +95,15 @@ def names_a_file(output: Path) -> bool:
     """Whether an output is one file: by its name, or because a file of that name is there."""
     if output.is_dir():
         return False
-    return output.suffix in _FILE_SUFFIXES or output.exists() or str(output) == "-"
+    return output.suffix in _FILE_SUFFIXES or output.exists() or is_standard_output(output)
+
+
+def _convert_to_file(target: Path, pair: Pair, options: Options) -> Conversion:
+    refuse_input(target)
+    conversion = convert_one(pair, options)
+    make_directory(target.parent)
+    conversion.write(target)
+    return conversion
 
 
 def _convert_to(

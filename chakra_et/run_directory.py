@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from chakra_et.errors import OutputError
+from chakra_et.io.kept import refuse_input
 from chakra_et.io.output import move_output, staging_directory, write_json
 
 MANIFEST: Final = ".chakra-et.json"
@@ -57,6 +58,8 @@ def run_directory(target: Path, prefix: str, force: bool = False) -> Iterator[Ru
         run = RunDirectory(target, stage)
         yield run
         manifest = _read(target)
+        for name in run.sources:
+            refuse_input(target / name)
         _make_room(target, prefix, set(run.sources), manifest, force)
         for name, source in run.sources.items():
             move_output(source, target / name)
@@ -86,6 +89,8 @@ def _make_room(target: Path, prefix: str, names: set[str], manifest: Manifest, f
     }
     if others or ((own or taken) and not force):
         raise _in_the_way(target, own | taken, others, force)
+    for name in own:
+        refuse_input(target / name)
     for name in own:
         with suppress(FileNotFoundError):
             (target / name).unlink()

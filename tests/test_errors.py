@@ -212,12 +212,17 @@ def test_the_name_of_a_file_where_a_directory_is_wanted(tmp_path: Path) -> None:
 
 
 def test_a_pipe(tmp_path: Path) -> None:
-    output = tmp_path / "trace.0.et"
-    done = chakra("convert", "--host", "/dev/stdin", "-o", output, stdin=subprocess.PIPE)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)  # else opening it would wait
+    try:
+        done = chakra("convert", "--host", pipe, "-o", tmp_path / "trace.0.et")
+    finally:
+        os.close(held)
     assert done.returncode == 2
-    assert "/dev/stdin: this is a pipe" in done.stderr
+    assert f"{pipe}: this is a pipe" in done.stderr
     assert "to a file." in done.stderr
-    assert not list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -17,7 +17,7 @@ from chakra_et.converters.et.wire import WireError
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input
-from chakra_et.io.source import read_all
+from chakra_et.io.source import first_bytes, read_all
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.file_facts import FileFacts, file_facts
 from chakra_et.validators.json_inputs import JsonFacts, json_facts
@@ -146,9 +146,7 @@ def _read(given: Input, inputs: Inputs) -> TraceView | None:
 
 
 def _read_et(path: Path, data: bytes, inputs: Inputs) -> TraceView | None:
-    with path.open("rb") as file:
-        start = file.read(4)
-    facts = file_facts(path, start, data)
+    facts = file_facts(path, first_bytes(path, 4), data)
     inputs.files.append(facts)
     problem = facts.no_metadata or (facts.broken and f"byte {facts.broken[0]}: {facts.broken[1]}")
     if facts.size == 0:

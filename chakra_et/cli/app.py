@@ -12,6 +12,7 @@ import typer
 
 from chakra_et import __version__
 from chakra_et.errors import ChakraError
+from chakra_et.io.kept import inputs_kept
 
 VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "convert": ("convert", {}),
@@ -70,7 +71,8 @@ def main() -> None:
     words = sys.argv[1:]
     signal.signal(signal.SIGTERM, _end)
     try:
-        command_line([] if words == ["--version"] else words)()
+        with inputs_kept():
+            command_line([] if words == ["--version"] else words)()
     except ChakraError as error:
         from rich.console import Console
 

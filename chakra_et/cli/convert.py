@@ -20,7 +20,7 @@ from chakra_et.cli.targets import (
 from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
-from chakra_et.io.output import write_json
+from chakra_et.io.output import is_standard_output, write_json
 
 
 def convert_command(
@@ -140,7 +140,7 @@ def convert_command(
     else:
         _refuse_for_pairs(jobs=jobs, prefix=None if target is not None else prefix)
         conversions = Conversions([convert(host, device, written, **options)], [])
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=is_standard_output(output))
     sound, cures = True, None
     if target is not None:
         cures, sound = _cure(

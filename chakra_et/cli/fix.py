@@ -13,7 +13,7 @@ from rich.text import Text
 from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
-from chakra_et.io.output import write_json
+from chakra_et.io.output import is_standard_output, make_directory, write_json
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
 from chakra_et.validators import Severity
@@ -53,14 +53,14 @@ def fix_command(
     if target is not None:
         write_for_astra_sim(cured.traces, output, name)
     elif path.is_dir():
-        output.mkdir(parents=True, exist_ok=True)
+        make_directory(output)
         for rank, trace in cured.traces.items():
             write(trace, output / found[rank].name)
     else:
         if output.is_dir():
             raise ChakraError("this is a directory", path=output, remedy="Name a file in it.")
         write(cured.traces[next(iter(found))], output)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=is_standard_output(output))
     console.print(Text(str(output), style="bold"))
     show_cures(console, cured)
     if report is not None:

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
+from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.model import Trace, TraceSet, time_parts
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
 from chakra_et.replay.selectors import select_parts
@@ -91,7 +92,8 @@ def replay_command(
         text = msgspec.json.format(msgspec.json.encode(done.as_dict()), indent=2)
         sys.stdout.write(text.decode() + "\n")
     else:
-        _show(Console(highlight=False), done)
+        aside = output is not None and is_standard_output(output)
+        _show(Console(highlight=False, stderr=aside), done)
 
 
 def _read(source: Path) -> TraceSet:
@@ -136,10 +138,10 @@ def _network(text: str) -> AlphaBeta:
 
 def _write(done: Replay, output: Path, directory: bool) -> None:
     if not directory:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(output.parent)
         write(done.trace, output)
         return
-    output.mkdir(parents=True, exist_ok=True)
+    make_directory(output)
     for rank, trace in done.traces.items():
         write(trace, output / f"replayed.{rank}.et")
 

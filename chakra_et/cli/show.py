@@ -30,7 +30,9 @@ def show_conversion(console: Console, conversion: Conversion) -> None:
     for label, text in _lines(report):
         table.add_row(label, Text(text))
     if output is not None:
-        size = f"{output['nodes']} nodes, {output['edges']} edges, {output['bytes']} bytes"
+        size = f"{output['nodes']} nodes, {output['edges']} edges"
+        if output["bytes"] is not None:
+            size += f", {output['bytes']} bytes"
         table.add_row("written", Text(size))
     console.print(table)
     for warning in report.warnings[:_WARNINGS_SHOWN]:

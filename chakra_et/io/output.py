@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import msgspec
 import zstandard
 
 from chakra_et.errors import OutputError
+from chakra_et.io.kept import refuse_input
+from chakra_et.io.leftovers import clean, hold, temporary_prefix
+
+_STANDARD_OUTPUT: Final = (
+    Path("-"), Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1"),
+)  # fmt: skip
+_IN_MEMORY_BYTES: Final = 1 << 26
 
 
 @contextmanager
@@ -21,26 +30,67 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write that appears under `path` when the block ends without an error.
 
     Until then it has a temporary name in the same directory; after an error nothing stays behind.
-    A name that ends in `.gz` or `.zst` is compressed. Raises OutputError when writing fails.
+    A symbolic link stays, and the file that it leads to is replaced. What is no regular file (a
+    device, a FIFO, `-` for standard output) is written to when all is there. A name that ends in
+    `.gz` or `.zst` is compressed. Raises OutputError when writing fails, and for an input.
     """
     target = Path(path)
-    temporary: str | None = None
     try:
         if target.is_dir():
             raise OutputError("this is a directory", path=target, remedy="Name a file in it.")
-        descriptor, temporary = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=".tmp", dir=target.parent
-        )
-        with os.fdopen(descriptor, "wb") as raw, _compressed(raw, target) as stream:
+        refuse_input(target)
+        making = _written_through if _is_special(target) else _replaced
+        with making(target) as raw, _compressed(raw, target) as stream:
             yield stream
-        Path(temporary).chmod(_permissions(target))
-        Path(temporary).replace(target)
-        temporary = None
     except OSError as error:
         raise _cannot_be_written(target, error) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+
+
+def is_standard_output(path: str | Path) -> bool:
+    """Whether an output goes to standard output, so that nothing else should."""
+    return Path(path) in _STANDARD_OUTPUT
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is no regular file, nor the name of one to be, but takes bytes."""
+    return is_standard_output(path) or (path.exists() and not path.is_file())
+
+
+@contextmanager
+def _replaced(target: Path) -> Iterator[IO[bytes]]:
+    """A temporary file that takes the place of `target`, or of what that link leads to."""
+    place = Path(os.path.realpath(target))
+    clean(place.parent)
+    descriptor, name = tempfile.mkstemp(prefix=temporary_prefix(), suffix=".tmp", dir=place.parent)
+    try:
+        hold(descriptor)
+        with os.fdopen(descriptor, "wb") as raw:
+            yield raw
+        Path(name).chmod(_permissions(place))
+        Path(name).replace(place)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _written_through(target: Path) -> Iterator[IO[bytes]]:
+    """A buffer that is copied to `target` when it is whole."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as raw:
+        yield raw
+        raw.seek(0)
+        if is_standard_output(target):
+            sys.stdout.flush()
+            shutil.copyfileobj(raw, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            with target.open("wb") as out:
+                shutil.copyfileobj(raw, out)
+
+
+def size_of(path: Path) -> int | None:
+    """The bytes of a file that was written; None for what keeps none, such as a pipe."""
+    return None if _is_special(path) else path.stat().st_size
 
 
 def write_json(content: Any, path: Path) -> None:
@@ -50,9 +100,24 @@ def write_json(content: Any, path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it, unless they are there. Raises OutputError."""
+    """Make a directory in one that is there, unless it is there itself. Raises OutputError.
+
+    Only one is made: where more are missing, the path is mistyped as a rule.
+    """
+    if is_standard_output(path):
+        raise OutputError(
+            "a directory is wanted for files of several ranks",
+            path=path,
+            remedy="Name one, or convert a single rank.",
+        )
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(exist_ok=True)
+    except FileNotFoundError as error:
+        raise OutputError(
+            f"cannot be made: there is no directory {path.parent}",
+            path=path,
+            remedy="Check the path, or make that directory first.",
+        ) from error
     except OSError as error:
         raise OutputError(
             f"cannot be written: {error.strerror or error}",
@@ -70,11 +135,12 @@ def staging_directory(target: Path) -> Iterator[Path]:
     made = not target.exists()
     make_directory(target)
     try:
+        clean(target)
         try:
-            staging = tempfile.TemporaryDirectory(prefix=".chakra-", dir=target)
+            staging = tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=target)
         except OSError as error:
             raise _cannot_be_written(target, error) from error
-        with staging as name:
+        with staging as name, _held(name):
             yield Path(name)
     except BaseException:
         if made:
@@ -83,11 +149,38 @@ def staging_directory(target: Path) -> Iterator[Path]:
         raise
 
 
-def move_output(source: Path, target: Path) -> None:
-    """Give a finished file its name, in place of a file that has it. Raises OutputError."""
+@contextmanager
+def _held(directory: str) -> Iterator[None]:
+    """Mark a directory as in use."""
+    if os.name == "nt":
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        source.chmod(_permissions(target))
-        source.replace(target)
+        hold(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def move_output(source: Path, target: Path) -> None:
+    """Give a finished file its name, in place of a file that has it.
+
+    What is no regular file is written to. Raises OutputError, and for an input.
+    """
+    refuse_input(target)
+    try:
+        if _is_special(target):
+            with source.open("rb") as raw, target.open("wb") as out:
+                shutil.copyfileobj(raw, out)
+            source.unlink()
+            return
+        place = Path(os.path.realpath(target))
+        source.chmod(_permissions(place))
+        if source.stat().st_dev == place.parent.stat().st_dev:
+            source.replace(place)
+        else:
+            shutil.move(source, place)
     except OSError as error:
         raise _cannot_be_written(target, error) from error
 

@@ -10,7 +10,9 @@ from typing import BinaryIO, Final
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.archive import is_tar, is_zip, open_tar, open_zip
 from chakra_et.io.compression import Gzip, Zstd
+from chakra_et.io.kept import note_input
 from chakra_et.io.repairs import Repairs
+from chakra_et.io.spool import is_opened, spooled
 from chakra_et.io.stream import BLOCK_BYTES, Stream
 
 _LAYERS: Final = 4
@@ -28,6 +30,11 @@ def blocks(path: str | Path, repairs: Repairs | None = None) -> Iterator[bytes]:
     that file. Raises ChakraError if the file cannot be read, FormatError if it is damaged or ends
     too early. With `repairs` such an end is counted there, and what comes before it is given.
     """
+    note_input(path)
+    return _blocks(path, repairs)
+
+
+def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
     file_path, member = _locate(Path(path))
     with _opened(file_path) as file:
         size = file.seek(0, 2)
@@ -45,9 +52,12 @@ def blocks(path: str | Path, repairs: Repairs | None = None) -> Iterator[bytes]:
 
 
 def head(path: str | Path, count: int) -> bytes:
-    """The first `count` plain bytes of a file, or as many as there are."""
+    """The first `count` plain bytes of a file, or as many as there are.
+
+    A file is no input yet for being looked at.
+    """
     taken = bytearray()
-    for block in blocks(path, Repairs(Path(path))):
+    for block in _blocks(path, Repairs(Path(path))):
         taken += block
         if len(taken) >= count:
             break
@@ -69,9 +79,15 @@ def plain_bytes(path: str | Path) -> int:
     return size * _USUAL_RATIO if packed else size
 
 
+def first_bytes(path: str | Path, count: int) -> bytes:
+    """How a file begins as it lies on the disk, compressed or not."""
+    with _opened(Path(path)) as file:
+        return file.read(count)
+
+
 def _locate(path: Path) -> tuple[Path, str | None]:
     """The file on disk, and the member of it that the path names, if it leads into a file."""
-    if not path.exists():
+    if not is_opened(path) and not path.exists():
         for parent in path.parents:
             if parent.is_file():
                 return parent, path.relative_to(parent).as_posix()
@@ -81,6 +97,9 @@ def _locate(path: Path) -> tuple[Path, str | None]:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
+        if is_opened(path):
+            yield spooled(path)
+            return
         with path.open("rb") as file:
             if not file.seekable():
                 raise ChakraError(

@@ -1,0 +1,264 @@
+"""Outputs: whole or not there, never in place of an input, and written to what is no file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from places import EXAMPLES
+
+import chakra_et
+from chakra_et.errors import OutputError
+from chakra_et.io.kept import inputs_kept
+from chakra_et.io.output import atomic_output, make_directory, move_output, staging_directory
+
+CONTENT = b"content"
+
+
+def write(path: Path, content: bytes = CONTENT) -> None:
+    with atomic_output(path) as stream:
+        stream.write(content)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def chakra(*words: object, **options: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "chakra_et.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+# --- Inputs are kept ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A directory with a pair, an ET of it, and other names of the host trace."""
+    shutil.copytree(EXAMPLES / "simple_add", tmp_path, dirs_exist_ok=True)
+    chakra_et.convert(tmp_path / "host.json.gz", output=tmp_path / "trace.0.et")
+    (tmp_path / "symbolic").symlink_to("host.json.gz")
+    (tmp_path / "twice").symlink_to(tmp_path / "symbolic")
+    os.link(tmp_path / "host.json.gz", tmp_path / "hard")
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+SPELLINGS = ("host.json.gz", "sub/../host.json.gz", "symbolic", "twice", "hard")
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_recording_is_not_replaced_by_what_is_made_of_it(folder: Path, name: str) -> None:
+    before = (folder / "host.json.gz").read_bytes()
+    with pytest.raises(OutputError, match="this is an input, which the output would replace"):
+        chakra_et.convert(folder / "host.json.gz", output=folder / name)
+    assert (folder / "host.json.gz").read_bytes() == before
+    assert (folder / "symbolic").is_symlink()
+
+
+VERBS: dict[str, tuple[str, ...]] = {
+    "convert": ("--host", "host.json.gz", "-o"),
+    "convert a pair": ("--host", "host.json.gz", "--device", "device.json.gz", "-o"),
+    "convert for": ("--host", "host.json.gz", "-o", "x.et", "--report"),
+    "fix": ("trace.0.et", "-o"),
+    "fix report": ("trace.0.et", "-o", "x.et", "--report"),
+    "replay": ("trace.0.et", "-o"),
+    "validate": ("trace.0.et", "-f", "json", "-o"),
+    "validate baseline": ("trace.0.et", "--write-baseline"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_replaces_its_input(
+    folder: Path, verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from chakra_et.cli import app
+
+    words = VERBS[verb]
+    target = next(word for word in words if not word.startswith("-"))
+    before = (folder / target).read_bytes()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["chakra", verb.split()[0], *words, f"./sub/../{target}"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 2
+    assert "this is an input" in capsys.readouterr().err
+    assert (folder / target).read_bytes() == before
+
+
+def test_a_directory_converted_into_itself_replaces_no_input(tmp_path: Path) -> None:
+    host = tmp_path / "trace.0.et"
+    shutil.copy(EXAMPLES / "simple_add" / "host.json.gz", host)
+    before = host.read_bytes()
+    with pytest.raises(OutputError, match="this is an input"):
+        chakra_et.convert_directory(tmp_path, tmp_path)
+    assert host.read_bytes() == before
+    assert names(tmp_path) == ["trace.0.et"]
+
+
+def test_a_trace_may_be_written_over_itself_where_that_is_asked_for(folder: Path) -> None:
+    trace = chakra_et.read(folder / "trace.0.et")
+    chakra_et.write(trace, folder / "trace.0.et")
+    assert len(chakra_et.read(folder / "trace.0.et").nodes) == len(trace.nodes)
+
+
+def test_an_archive_is_an_input_as_a_whole(folder: Path) -> None:
+    archive = shutil.make_archive(str(folder / "run"), "zip", EXAMPLES / "simple_add")
+    before = Path(archive).read_bytes()
+    with pytest.raises(OutputError, match=r"this is an input.*run\.zip/host\.json\.gz"):
+        chakra_et.convert(f"{archive}/host.json.gz", output=archive)
+    assert Path(archive).read_bytes() == before
+
+
+# --- What is no regular file --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["write", "move"])
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path, how: str) -> None:
+    (tmp_path / "there").mkdir()
+    file, link = tmp_path / "there" / "file", tmp_path / "link"
+    file.write_bytes(b"old")
+    link.symlink_to(Path("there", "file"))
+    if how == "write":
+        write(link)
+    else:
+        (tmp_path / "made").write_bytes(CONTENT)
+        move_output(tmp_path / "made", link)
+    assert link.is_symlink()
+    assert file.read_bytes() == CONTENT
+    assert names(tmp_path / "there") == ["file"]
+
+
+def test_a_link_to_nothing_makes_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("file")
+    write(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("how", ["write", "move"])
+def test_a_fifo_is_written_to(tmp_path: Path, how: str) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    taken: list[bytes] = []
+    reader = threading.Thread(target=lambda: taken.append(fifo.read_bytes()), daemon=True)
+    reader.start()
+    if how == "write":
+        write(fifo)
+    else:
+        (tmp_path / "made").write_bytes(CONTENT)
+        move_output(tmp_path / "made", fifo)
+    reader.join(30)
+    assert taken == [CONTENT]
+    assert fifo.is_fifo()
+    assert names(tmp_path) == ["fifo"]
+
+
+def test_nothing_is_written_to_a_fifo_after_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(TypeError), atomic_output(tmp_path / "fifo") as stream:
+        stream.writelines([b"half", None])  # type: ignore[list-item]
+    # Opening it would have waited for a reader.
+    assert (tmp_path / "fifo").is_fifo()
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_standard_output_gets_the_trace_and_nothing_else(tmp_path: Path, name: str) -> None:
+    host = EXAMPLES / "simple_add" / "host.json.gz"
+    chakra_et.convert(host, output=tmp_path / "wanted.et")
+    done = chakra("convert", "--host", host, "-o", name)
+    assert done.stdout == (tmp_path / "wanted.et").read_bytes()
+    assert b"host nodes" in done.stderr
+
+
+def test_standard_input_is_read_like_a_file(tmp_path: Path) -> None:
+    host = (EXAMPLES / "simple_add" / "host.json.gz").read_bytes()
+    done = chakra("convert", "--host", "-", "-o", "-", input=host)
+    chakra_et.convert(EXAMPLES / "simple_add" / "host.json.gz", output=tmp_path / "wanted.et")
+    assert done.stdout == (tmp_path / "wanted.et").read_bytes()
+
+
+def test_standard_output_is_no_directory() -> None:
+    with pytest.raises(OutputError, match="a directory is wanted"):
+        make_directory(Path("-"))
+
+
+# --- Directories --------------------------------------------------------------------------------
+
+
+def test_one_directory_is_made_and_not_two(tmp_path: Path) -> None:
+    host = EXAMPLES / "simple_add" / "host.json.gz"
+    chakra_et.convert(host, output=tmp_path / "new" / "trace.et")
+    assert (tmp_path / "new" / "trace.et").exists()
+    calls: list[Callable[[], object]] = [
+        lambda: chakra_et.convert(host, output=tmp_path / "nope" / "dir" / "trace.et"),
+        lambda: chakra_et.convert_directory(EXAMPLES / "simple_add", tmp_path / "nope" / "dir"),
+    ]
+    for call in calls:
+        with pytest.raises(OutputError, match=r"there is no directory .*nope"):
+            call()
+    assert not (tmp_path / "nope").exists()
+
+
+# --- Names and leftovers ------------------------------------------------------------------------
+
+
+def test_the_longest_name_that_a_directory_can_hold_is_written(tmp_path: Path) -> None:
+    name = "n" * 252 + ".et"
+    write(tmp_path / name)
+    assert names(tmp_path) == [name]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from chakra_et.io.output import atomic_output, staging_directory
+folder = Path(sys.argv[1])
+with staging_directory(folder) as staging, atomic_output(folder / "t.et") as stream:
+    (staging / "half").write_bytes(b"half")
+    stream.write(b"half")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_run_left_is_cleaned_up_by_the_next_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        run.stdout.readline()
+        left = {path.name for path in tmp_path.iterdir()}
+        assert len(left) == 2
+        write(tmp_path / "other.et")
+        assert left < {path.name for path in tmp_path.iterdir()}, "its owner is alive"
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    assert left < {path.name for path in tmp_path.iterdir()}
+    write(tmp_path / "t.et")
+    assert names(tmp_path) == ["other.et", "t.et"]
+
+
+def test_what_is_not_ours_or_in_use_stays(tmp_path: Path) -> None:
+    others = [".chakra-", ".chakra-notes", f".chakra-{os.getpid()}-x", ".chakra-1-x"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    with staging_directory(tmp_path) as staging:
+        held = staging.rename(tmp_path / ".chakra-999999999-held")
+        write(tmp_path / "t.et")
+        assert held.exists()
+        held.rename(staging)
+    assert names(tmp_path) == sorted([*others, "t.et"])
+
+
+def test_inputs_are_kept_only_within_the_block(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    with inputs_kept(tmp_path / "a"), pytest.raises(OutputError):
+        write(tmp_path / "a")
+    write(tmp_path / "a")
