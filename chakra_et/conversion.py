@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from chakra_et.inputs import Input, open_input, read_both
 from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.output import make_directory, size_of
 from chakra_et.linker import link
+from chakra_et.linker.across_ranks import Told
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
@@ -31,6 +33,8 @@ class Options:
     strict: bool = False
     window: Window | None = None
     align_clocks: bool = False
+    told: Mapping[int, Mapping[int, Told]] | None = None
+    """What ranks tell of each other's transfers, as `settle` has it."""
 
 
 @dataclass
@@ -194,7 +198,14 @@ def _link(
     if options.window is not None:
         host = None if host is None else cut_host(host, options.window, device)
         device = None if device is None else cut_device(device, options.window)
-    linked = link(host, device, rank, named_rank=named_rank, aligned=options.align_clocks)
+    linked = link(
+        host,
+        device,
+        rank,
+        named_rank=named_rank,
+        aligned=options.align_clocks,
+        told=options.told,
+    )
     return Conversion(linked.report, kept=linked.trace)
 
 

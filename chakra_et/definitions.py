@@ -966,6 +966,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=(),
         since="chakra-et 0.1.0",
     ),
+    "pg_candidates": Attribute(
+        name="pg_candidates",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "The process groups that a collective is of one of, as a JSON list of names, where the "
+            "recording does not tell which. Such a node has no pg_name, and is not one of all "
+            "ranks."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "comm_facts": Attribute(
         name="comm_facts",
         scope="node",
@@ -974,7 +989,8 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         unit="",
         meaning=(
             "Where the facts about the communication come from: kernel args, host attributes, "
-            "positional inputs, kernel name or annotation; several are separated by commas."
+            "positional inputs, kernel name, annotation, the call that asked, other ranks; several "
+            "are separated by commas."
         ),
         writers=("chakra-et",),
         readers=(),
@@ -1710,9 +1726,19 @@ class NodeAttributes:
         return self._integer("device_pieces")
 
     @property
+    def pg_candidates(self) -> str | None:
+        """The process groups that a collective is of one of, as a JSON list of names, where the
+        recording does not tell which.
+
+        Such a node has no pg_name, and is not one of all ranks.
+        """
+        return self._text("pg_candidates")
+
+    @property
     def comm_facts(self) -> str | None:
         """Where the facts about the communication come from: kernel args, host attributes,
-        positional inputs, kernel name or annotation; several are separated by commas.
+        positional inputs, kernel name, annotation, the call that asked, other ranks; several are
+        separated by commas.
         """
         return self._text("comm_facts")
 

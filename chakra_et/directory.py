@@ -15,6 +15,7 @@ from chakra_et.io.aside import Aside
 from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.memory import available_bytes
 from chakra_et.io.output import is_standard_output, make_directory
+from chakra_et.linker.across_ranks import settle
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.run_directory import RunDirectory, run_directory
@@ -117,9 +118,9 @@ def _convert_to(
     """The conversions of all pairs, in order of rank, written to a directory if that is given."""
     jobs = min(jobs or _sensible_jobs(pairs), len(pairs))
     if target is None:
-        return _in_order(_numbered(pairs, _convert_all(pairs, options, None, jobs)))
+        return _in_order(_numbered(pairs, _convert_together(pairs, options, None, jobs)))
     with run_directory(target, prefix, force) as run:
-        found = _numbered(pairs, _convert_all(pairs, options, run.stage, jobs))
+        found = _numbered(pairs, _convert_together(pairs, options, run.stage, jobs))
         for number, conversion in found.items():
             _publish(run, conversion, f"{prefix}.{number}.et")
     return _in_order(found)
@@ -142,13 +143,36 @@ def _expect_one(pairs: list[Pair], problem: str, path: Path | None = None) -> No
     )
 
 
-def _convert_all(
+def _convert_together(
     pairs: list[Pair], options: Options, staging: Path | None, jobs: int
 ) -> list[list[Conversion]]:
-    """The conversions of each pair. Raises the first error, after all were tried."""
+    """The conversions of each pair; those that other ranks tell something of are made anew."""
+    found = _convert_all(pairs, options, staging, jobs)
+    accounts = [c.report.account for of_pair in found for c in of_pair]
+    told = settle([account for account in accounts if account is not None])
+    again = [p for p, of_pair in enumerate(found) if any(c.report.rank in told for c in of_pair)]
+    if again:
+        better = replace(options, told=told)
+        anew = _convert_all([pairs[place] for place in again], better, staging, jobs, again)
+        for place, of_pair in zip(again, anew, strict=True):
+            found[place] = of_pair
+    return found
+
+
+def _convert_all(
+    pairs: list[Pair],
+    options: Options,
+    staging: Path | None,
+    jobs: int,
+    places: Iterable[int] | None = None,
+) -> list[list[Conversion]]:
+    """The conversions of each pair. Raises the first error, after all were tried.
+
+    In `staging` they are called by their `places`.
+    """
     work = [
         (pair, options, None if staging is None else staging / str(place))
-        for place, pair in enumerate(pairs)
+        for place, pair in zip(range(len(pairs)) if places is None else places, pairs, strict=True)
     ]
     if jobs == 1:
         outcomes = [_tried(*item) for item in work]

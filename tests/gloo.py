@@ -79,7 +79,7 @@ class GlooRun:
         Worker threads begin 60 us after they were asked, some ranks `late_us` later than that; the
         next call of this object comes `step_us` later.
         """
-        (group,) = (name for name, members in self.members().items() if members == ranks)
+        group = next(name for name, members in self.members().items() if members == ranks)
         for place, rank in enumerate(ranks):
             asks, given, taken = _asking(name, floats, len(ranks), place == root, root)
             mine, after = self.ranks[rank], 60 + (late_us or {}).get(rank, 0)

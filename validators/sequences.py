@@ -75,7 +75,7 @@ def sequences(run: RunView) -> dict[tuple[str, tuple[int, ...]], list[Sequence]]
     """Sequences by group, of the ranks that take part in it."""
     found: dict[tuple[str, tuple[int, ...]], list[Sequence]] = {}
     for rank, view in run.views.items():
-        rows = view.collectives
+        rows = view.collectives[~view.present("pg_candidates")[view.collectives]]
         names = view.texts("pg_name")[rows].astype(str)
         types, sizes = view.integers("comm_type"), view.integers("comm_size")
         by_key: dict[tuple[str, tuple[int, ...]], list[Rows]] = {}

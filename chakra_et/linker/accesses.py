@@ -19,7 +19,7 @@ from chakra_et.converters.pytorch.tensors import Tensors, find_tensors
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.call_tree import CallTree
 from chakra_et.linker.communication import Communication
-from chakra_et.linker.communication_table import ASKING
+from chakra_et.linker.communication_table import REQUEST
 from chakra_et.linker.operation_work import OperationWork
 from chakra_et.linker.seen import RECORD
 
@@ -116,7 +116,7 @@ class Actors:
             if told.collective in _IN_PLACE or told.type is NodeType.COMM_RECV
         ]
         receiving[[row for row in in_place if row < len(host)]] = True
-        asks = np.array([text.startswith(ASKING) for text in host.op_schemas], np.bool_)
+        asks = np.array([text.startswith(REQUEST) for text in host.op_schemas], np.bool_)
         asking = asks[host.op_schema] & spans.any()
         return cls(known, host.op_schema, records, spans, spans & receiving, asking, generated)
 

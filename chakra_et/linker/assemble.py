@@ -301,12 +301,18 @@ def _add_communication(
     add("comm_type", Kind.INT64, lambda c: c.collective)
     add("comm_size", Kind.INT64, lambda c: c.facts.size_bytes)
     add("pg_name", Kind.STRING, lambda c: c.group)
+    add("pg_candidates", Kind.STRING, _candidates)
     add("comm_src", Kind.INT32, lambda c: {SEND: rank, RECV: c.facts.peer}.get(c.type))
     add("comm_dst", Kind.INT32, lambda c: {SEND: c.facts.peer, RECV: rank}.get(c.type))
     # Where no tag is recorded, equal ones match sends and receives in order.
     add("comm_tag", Kind.INT32, lambda c: (c.facts.tag or 0) if c.type in (SEND, RECV) else None)
     add("device_pieces", Kind.INT64, lambda c: c.pieces)
     add("comm_facts", Kind.STRING, lambda c: ", ".join(dict.fromkeys(c.facts.sources)))
+
+
+def _candidates(communication: Communication) -> str | None:
+    names = communication.candidates
+    return msgspec.json.encode(names).decode() if names else None
 
 
 def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupTable) -> Metadata:

@@ -8,7 +8,7 @@ kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto import Role
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.linker.across_ranks import Told
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.carriers import Carriers
 from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT
@@ -26,6 +27,8 @@ from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable
 from chakra_et.linker.seen import RECORD, Seen
 from chakra_et.linker.shared_kernels import share_kernels
+from chakra_et.linker.transfers import Transfers, add_requests, decide_groups
+from chakra_et.linker.workers import Workers
 from chakra_et.model import ProcessGroup
 
 _SHOWN: Final = 3
@@ -43,6 +46,7 @@ class Found:
     by_row: dict[int, Communication]
     kernels: npt.NDArray[np.int64]
     carriers: Carriers
+    transfers: Transfers
 
     def of(self, table: Activities) -> dict[int, Communication]:
         """Communications of the rows of a table."""
@@ -51,7 +55,10 @@ class Found:
 
 @dataclass
 class Communication:
-    """The facts of an activity, resolved: type of node and collective, bytes, group, peers."""
+    """The facts of an activity, resolved: type of node and collective, bytes, group, peers.
+
+    `candidates` are the groups that it is one of, where nothing tells which.
+    """
 
     type: NodeType
     collective: CollectiveType | None
@@ -59,14 +66,17 @@ class Communication:
     group: str | None
     pieces: int | None = None
     """How many pieces of device work it took, where they were more than one."""
+    candidates: tuple[str, ...] = ()
 
 
 def find_communication(
     seen: Seen,
     carriers: Carriers,
     groups: GroupTable,
+    workers: Workers,
     warnings: list[str],
     named_rank: int | None = None,
+    others: Mapping[int, Mapping[int, Told]] | None = None,
 ) -> Found:
     """Facts by activity row.
 
@@ -91,6 +101,7 @@ def find_communication(
         facts.merge(kernel_name_facts(kernel))
     for row in seen.host_spans():
         found[row] = seen.span_facts(row)
+    asked = add_requests(seen, workers, found)
     for row in seen.records():
         record = seen.host_facts(row)
         if row not in covered and record is not None and record.name not in NO_COMMUNICATION:
@@ -98,11 +109,16 @@ def find_communication(
     found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
     _learn_groups(found, groups)
     _learn_rank(found, groups, named_rank)
+    transfers = decide_groups(asked, seen, groups, others or {})
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
     for row, count in carriers.pieces.items():
         resolved[row].pieces = count
-    result = Found(resolved, np.array([row for row, _ in further], np.int64), carriers)
+    for row, names in transfers.open_groups.items():
+        resolved[row].candidates = names
+    kernels = np.array([row for row, _ in further], np.int64)
+    result = Found(resolved, kernels, carriers, transfers)
     warnings += [*_suspects(seen, carriers), *_doubts(seen, result), *_unsized(seen, result)]
+    warnings += transfers.warnings()
     return result
 
 

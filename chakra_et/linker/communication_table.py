@@ -61,7 +61,7 @@ DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc):\w")
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""
 
-ASKING: Final = "c10d::"
+REQUEST: Final = "c10d::"
 """How names of operations begin that hand communication to a backend, and return at once."""
 
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})

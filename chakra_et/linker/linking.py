@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.linked import LinkedTrace
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
+from chakra_et.linker.across_ranks import Told
 from chakra_et.linker.activities import Activities, begin_order, collect, with_joins
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.callers import caller_warnings
@@ -76,13 +78,15 @@ def link(
     named_rank: int | None = None,
     aligned: bool = False,
     linked: LinkedTrace | None = None,
+    told: Mapping[int, Mapping[int, Told]] | None = None,
 ) -> Linked:
     """Link a host trace and a profile of the same run; either may be missing.
 
     `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
     that of the files' names. With `aligned`, times of devices whose clock is
     behind the host's are shifted. `linked` says how the two tie, where another tool has linked
-    them before. Raises LinkError when the two do not belong together.
+    them before, `told` what other ranks tell of transfers, by rank and record-function id.
+    Raises LinkError when the two do not belong together.
     """
     if host is not None and linked is None:
         host = own_nodes(host, device)
@@ -107,7 +111,7 @@ def link(
     table, carriers = find_carriers(Seen(table, host, device))
     seen = Seen(table, host, device)
     workers = find_workers(table, device)
-    found = find_communication(seen, carriers, groups, warnings, named_rank)
+    found = find_communication(seen, carriers, groups, workers, warnings, named_rank, told)
     streams = stream_order(table)
     arrows, drawn = graph_arrows(table, device, warnings)
     communication = np.array(sorted(found.of(table)), np.int64)
@@ -136,6 +140,7 @@ def link(
     report.evidence = counted(evidence)
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
+    report.account = found.transfers.account
     report.joins += [*joins, *drawn, *hand_over_joins(hand_over, time.by)]
     if linked is not None:
         leave_unsaid(trace, report)

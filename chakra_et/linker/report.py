@@ -21,6 +21,7 @@ from chakra_et.converters.kineto.categories import (
     UNKNOWN,
 )
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.linker.across_ranks import Account
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
 from chakra_et.linker.communication import Communication, Found
@@ -108,6 +109,8 @@ class Report:
     clocks: list[ClockOffset] = field(default_factory=list)
     repairs: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    account: Account | None = field(default=None, repr=False)
+    """What other ranks of the run may need to know of this one; not part of the report as data."""
 
     @property
     def device_events(self) -> Tally:

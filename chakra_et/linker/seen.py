@@ -228,6 +228,17 @@ class Seen:
             facts.merge(message_facts(self.name(caller), self._inputs(caller_host)))
         return facts
 
+    def rf_id(self, row: int) -> int:
+        """The record-function id of an activity, by either file; 0 where there is none."""
+        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        if host_row != NONE and self.host is not None:
+            return int(self.host.rf_id[host_row])
+        return 0 if self.device is None else int(self.device.rf_id[record])
+
+    def values(self, row: int) -> list[Any]:
+        """The input values of an activity, as the host trace has them."""
+        return self._inputs(int(self.table.host[row]))
+
     def _inputs(self, host_row: int) -> list[Any]:
         if host_row == NONE or self.host is None:
             return []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import ASKING
+from chakra_et.linker.communication_table import REQUEST
 from chakra_et.linker.detached import backend_names
 from chakra_et.linker.nesting import NONE
 
@@ -70,7 +70,7 @@ def find_workers(table: Activities, device: DeviceTrace | None) -> Workers:
     callers = np.sort(host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)])
     waiting = np.array([name.endswith(_WAITING) for name in names], np.bool_)
     waits = callers[waiting[device.name[table.record[callers]]]]
-    asking = np.array([name.startswith(ASKING) for name in names], np.bool_)
+    asking = np.array([name.startswith(REQUEST) for name in names], np.bool_)
     asks = np.zeros(len(table) + 1, np.bool_)
     asks[callers] = asking[device.name[table.record[callers]]]
     asked, request = _asked(table, device.rf_id, callers, asks, transfers)

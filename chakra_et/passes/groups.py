@@ -79,7 +79,8 @@ def _used(run: RunView) -> dict[Key, list[int]]:
     """Every group that collectives name, and the ranks that do."""
     used: dict[Key, list[int]] = {}
     for rank, view in run.views.items():
-        names = view.texts("pg_name")[view.collectives].astype(str)
+        rows = view.collectives[~view.present("pg_candidates")[view.collectives]]
+        names = view.texts("pg_name")[rows].astype(str)
         for key in {group_key(run, view, name): None for name in np.unique(names).tolist()}:
             used.setdefault(key, []).append(rank)
     return used
@@ -112,7 +113,7 @@ def _free(taken: Iterable[int]) -> int:
 def _rename(
     run: RunView, view: TraceView, table: Any, numbers: dict[Key, int], explicit: bool
 ) -> list[Change]:
-    rows = view.communication
+    rows = view.communication[~view.present("pg_candidates")[view.communication]]
     names = view.texts("pg_name")[rows].astype(str)
     collective = view.nodes.type[rows] == NodeType.COMM_COLL
     new: list[str] = []

@@ -85,12 +85,18 @@ def _collect(
     wanted = np.flatnonzero(
         np.isin(nodes.type, (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV))
     )
-    # Rows need not be in order of time; the order of a group's calls is.
-    wanted = wanted[np.argsort(nodes.start_ns[wanted], kind="stable")]
+    # Rows need not be in order of time; the order of a group's calls is, but for worker threads:
+    # there record-function ids tell which call came first.
+    asked = np.array([_integer(trace, row, "rf_id", 0) for row in wanted.tolist()], np.int64)
+    key = asked if (asked > 0).all() else nodes.start_ns[wanted]
+    wanted = wanted[np.argsort(key, kind="stable")]
     for row in wanted.tolist():
         size = _integer(trace, row, "comm_size", 0)
         kind = NodeType(int(nodes.type[row]))
         if kind is NodeType.COMM_COLL:
+            if nodes.attributes.get(row, "pg_candidates") is not None:
+                matching.unmatched["the group of a collective is not known"] += 1
+                continue
             member = _Member(row, _integer(trace, row, "comm_type", -1), size, int(ends[row]))
             name = str(nodes.attributes.get(row, "pg_name") or "")
             calls[name].setdefault(rank, []).append(member)

@@ -242,6 +242,10 @@ CASES: dict[str, Case] = {
             trace(node(1), rank=0, groups=ONE_GROUP), trace(node(1), rank=1, groups=ONE_GROUP)
         ),
     ),
+    "ET409": Case(
+        lambda: trace(coll(1, pg_candidates='["1", "2"]')),
+        lambda: trace(coll(1, pg_name="1"), groups={"1": (0, 1)}),
+    ),
     "ET408": Case(
         lambda: run(trace(node(1), rank=0, world=2), trace(node(1), rank=1, world=3)),
         lambda: two([node(1)], [node(1)]),

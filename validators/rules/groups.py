@@ -129,6 +129,20 @@ def odd_members(view: TraceView) -> Hits:
     return Hits.of(found)
 
 
+@trace_rule(
+    "ET409",
+    "The group of a collective is not known, only several that it may be of.",
+    why="A simulator would take it for one of all ranks, and wait for some that never come.",
+    cure="Convert the recordings of all ranks together; record with one group, or with NCCL.",
+    kin="ET402 ET502 ET504",
+)
+def open_group(view: TraceView) -> Hits:
+    """Collectives with `pg_candidates`, as a backend without names for groups leaves them."""
+    rows = view.collectives[view.present("pg_candidates")[view.collectives]]
+    candidates = view.texts("pg_candidates")[rows]
+    return view.hits(rows, lambda i: f"one of {candidates[i]}")
+
+
 @run_rule(
     "ET407",
     "Ranks give different members to a group of one name.",
