@@ -3,7 +3,8 @@
     python tools/generate.py            write
     python tools/generate.py --check    compare with what is there; exit 1 where it differs
 
-Derived are chakra_et/proto/*_pb2.py and .pyi, chakra_et/definitions.py and docs/attributes.md.
+Derived are chakra_et/proto/*_pb2.py and .pyi, chakra_et/definitions.py, docs/attributes.md, and the
+numbers of the C++ and C headers, of the codec and of the feeder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import difflib
 import sys
 
-from derive import definitions, protobuf, reference, registry
+from derive import definitions, numbers, protobuf, reference, registry
 
 
 def derive() -> dict[str, str]:
@@ -21,6 +22,7 @@ def derive() -> dict[str, str]:
     return {
         "chakra_et/definitions.py": definitions.render(attributes),
         "docs/attributes.md": reference.render(attributes),
+        **numbers.render(attributes),
         **{f"chakra_et/proto/{name}": text for name, text in protobuf.generate().items()},
     }
 

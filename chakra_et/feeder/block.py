@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.et import fields
 from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.wire import BYTES, FIXED32, FIXED64, VARINT
 from chakra_et.feeder import errors
@@ -31,8 +32,6 @@ from chakra_et.feeder.told import (
 
 LONG_LIST: Final = 256
 """Bytes of dependencies from which on a list is taken apart by itself."""
-
-_ID, _TYPE, _CTRL, _DATA, _START, _DURATION, _ATTR = 1, 3, 4, 5, 6, 7, 10
 
 
 class Block:
@@ -91,15 +90,15 @@ class Block:
             raise self._bad(rows, f"a field of wire type {wire_type}")
 
     def _number(self, field: int, values: npt.NDArray[np.uint64], rows: Ints) -> None:
-        if field == _ID:
+        if field == fields.ID:
             self.id[rows] = values
-        elif field == _TYPE:
+        elif field == fields.TYPE:
             self.type[rows] = values.astype(np.uint32).astype(np.int32)
-        elif field == _START:
+        elif field == fields.START_TIME_MICROS:
             self.start_micros[rows] = values
-        elif field == _DURATION:
+        elif field == fields.DURATION_MICROS:
             self.duration_micros[rows] = values
-        elif field in (_CTRL, _DATA):
+        elif field in (fields.CTRL_DEPS, fields.DATA_DEPS):
             self._add_edges(rows, values, field)
 
     def _add_edges(self, rows: Ints, values: npt.NDArray[np.uint64], field: int) -> None:
@@ -111,9 +110,9 @@ class Block:
         lengths = self._varints(rows)
         begin = self.cursor[rows]
         self._advance(rows, lengths)
-        if field in (_CTRL, _DATA):
+        if field in (fields.CTRL_DEPS, fields.DATA_DEPS):
             self._packed(field, rows, begin)
-        elif field == _ATTR:
+        elif field == fields.ATTR:
             self._note(rows, begin, lengths)
 
     def _advance(self, rows: Ints, lengths: npt.NDArray[np.uint64]) -> None:
@@ -217,7 +216,7 @@ class Block:
         for rows, index, values, field in self.edges:
             place = first[rows] + index
             self.edge_source[place] = values
-            if field == _CTRL:
+            if field == fields.CTRL_DEPS:
                 self.edge_control[place] = True
         self._finish_times()
         target = np.repeat(np.arange(len(self.begin)), self.edge_count) + self.first

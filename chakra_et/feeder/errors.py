@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from pathlib import Path
 
 from chakra_et.errors import ChakraError
-
-
-class Code(IntEnum):
-    """The kinds of errors; the numbers are part of the protocol."""
-
-    OK = 0
-    IO = 1
-    TRUNCATED = 2
-    MALFORMED = 3
-    TOO_LARGE = 4
-    OLD_SCHEMA = 5
-    DUPLICATE_ID = 6
-    MISSING_PARENT = 7
-    SELF_EDGE = 8
-    UNKNOWN_NODE = 9
-    NOT_READY = 10
-    NOT_TAKEN = 11
-    BLOCKED = 12
-    IN_FLIGHT = 13
-    NOT_SEEKABLE = 14
-    WINDOW_FULL = 15
-    OUT_OF_MEMORY = 16
-    UNSUPPORTED = 17
-    INVALID_OPTION = 18
-    MISMATCH = 19
-    BAD_GROUPS = 20
+from chakra_et.feeder.codes import Code as Code
 
 
 class FeederError(ChakraError):

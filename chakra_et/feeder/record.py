@@ -45,7 +45,7 @@ class Record:
             self.type = (value & 0xFFFFFFFF) - ((value & 0x80000000) << 1)
         elif field == fields.DURATION_MICROS:
             self.duration_micros = value
-        elif field == fields.START_MICROS:
+        elif field == fields.START_TIME_MICROS:
             self.start_micros = value
         elif field == fields.DATA_DEPS:
             self.data_deps.append(value)

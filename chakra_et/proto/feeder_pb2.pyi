@@ -138,6 +138,50 @@ class Counts(_message.Message):
 
 class Error(_message.Message):
     __slots__ = ("code", "message", "node", "other", "offset")
+    class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        OK: _ClassVar[Error.Code]
+        IO: _ClassVar[Error.Code]
+        TRUNCATED: _ClassVar[Error.Code]
+        MALFORMED: _ClassVar[Error.Code]
+        TOO_LARGE: _ClassVar[Error.Code]
+        OLD_SCHEMA: _ClassVar[Error.Code]
+        DUPLICATE_ID: _ClassVar[Error.Code]
+        MISSING_PARENT: _ClassVar[Error.Code]
+        SELF_EDGE: _ClassVar[Error.Code]
+        UNKNOWN_NODE: _ClassVar[Error.Code]
+        NOT_READY: _ClassVar[Error.Code]
+        NOT_TAKEN: _ClassVar[Error.Code]
+        BLOCKED: _ClassVar[Error.Code]
+        IN_FLIGHT: _ClassVar[Error.Code]
+        NOT_SEEKABLE: _ClassVar[Error.Code]
+        WINDOW_FULL: _ClassVar[Error.Code]
+        OUT_OF_MEMORY: _ClassVar[Error.Code]
+        UNSUPPORTED: _ClassVar[Error.Code]
+        INVALID_OPTION: _ClassVar[Error.Code]
+        MISMATCH: _ClassVar[Error.Code]
+        BAD_GROUPS: _ClassVar[Error.Code]
+    OK: Error.Code
+    IO: Error.Code
+    TRUNCATED: Error.Code
+    MALFORMED: Error.Code
+    TOO_LARGE: Error.Code
+    OLD_SCHEMA: Error.Code
+    DUPLICATE_ID: Error.Code
+    MISSING_PARENT: Error.Code
+    SELF_EDGE: Error.Code
+    UNKNOWN_NODE: Error.Code
+    NOT_READY: Error.Code
+    NOT_TAKEN: Error.Code
+    BLOCKED: Error.Code
+    IN_FLIGHT: Error.Code
+    NOT_SEEKABLE: Error.Code
+    WINDOW_FULL: Error.Code
+    OUT_OF_MEMORY: Error.Code
+    UNSUPPORTED: Error.Code
+    INVALID_OPTION: Error.Code
+    MISMATCH: Error.Code
+    BAD_GROUPS: Error.Code
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]

@@ -33,7 +33,7 @@ from chakra_et.pool import Pool
 
 _ID: Final = tag(numbers.ID, VARINT)[0]
 _TYPE: Final = tag(numbers.TYPE, VARINT)[0]
-_START: Final = tag(numbers.START_MICROS, VARINT)[0]
+_START: Final = tag(numbers.START_TIME_MICROS, VARINT)[0]
 _DURATION: Final = tag(numbers.DURATION_MICROS, VARINT)[0]
 _NAME: Final = tag(numbers.NAME, BYTES)[0]
 _INPUTS: Final = tag(numbers.INPUTS, BYTES)[0]

@@ -26,7 +26,7 @@ from chakra_et.converters.et.wire import (
 from chakra_et.model import AttributeColumn, AttributeKey, AttributeTable, AttributeValue
 from chakra_et.pool import Pool
 
-_NUMBERS: Final = (fields.ID, fields.TYPE, fields.START_MICROS, fields.DURATION_MICROS)
+_NUMBERS: Final = (fields.ID, fields.TYPE, fields.START_TIME_MICROS, fields.DURATION_MICROS)
 _DEPS: Final = (fields.CTRL_DEPS, fields.DATA_DEPS)
 _TEXTS: Final = (fields.NAME, fields.INPUTS, fields.OUTPUTS)
 
@@ -131,7 +131,7 @@ class _CarefulReader:
             at=np.array(self._at, np.int64),
             id=number[fields.ID],
             type=number[fields.TYPE].astype(np.uint32).view(np.int32),
-            start_micros=number[fields.START_MICROS],
+            start_micros=number[fields.START_TIME_MICROS],
             duration_micros=number[fields.DURATION_MICROS],
             name=code[fields.NAME],
             names=list(self._names),

@@ -93,7 +93,7 @@ def _bodies(trace: Trace, rows: Rows, told: Sequence[AttributeColumn]) -> list[b
         _types(nodes.type[rows]),
         *_dependencies(trace.edges, rows),
         _numbers(
-            (fields.START_MICROS, microseconds(nodes.start_ns[rows])),
+            (fields.START_TIME_MICROS, microseconds(nodes.start_ns[rows])),
             (fields.DURATION_MICROS, microseconds(nodes.duration_ns[rows])),
         ),
         _by_code(nodes.input_code[rows], _TextEncoder(fields.INPUTS, nodes.texts)),

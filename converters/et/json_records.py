@@ -80,7 +80,7 @@ class NodeRecords:
             _TYPE_FIELDS[node.type],
             _ids(fields.CTRL_DEPS, node.ctrlDeps),
             _ids(fields.DATA_DEPS, node.dataDeps),
-            _number(fields.START_MICROS, node.startTimeMicros),
+            _number(fields.START_TIME_MICROS, node.startTimeMicros),
             _number(fields.DURATION_MICROS, node.durationMicros),
             _io(fields.INPUTS, node.inputs),
             _io(fields.OUTPUTS, node.outputs),
@@ -182,7 +182,8 @@ def _io(field: int, io: _Io | None) -> bytes:
 
 
 _TAGS: Final = {
-    field: tag(field, VARINT) for field in (fields.ID, fields.START_MICROS, fields.DURATION_MICROS)
+    field: tag(field, VARINT)
+    for field in (fields.ID, fields.START_TIME_MICROS, fields.DURATION_MICROS)
 }
 _HEADS: Final = {
     field: Heads(tag(field, BYTES), empty=b"") for field in (fields.CTRL_DEPS, fields.DATA_DEPS)

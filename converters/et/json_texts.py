@@ -37,7 +37,7 @@ _TEXTS: Final = {
 }
 _NUMBERS: Final = {
     tag(fields.ID, VARINT)[0]: b'"id":"%d"',
-    tag(fields.START_MICROS, VARINT)[0]: b'"startTimeMicros":"%d"',
+    tag(fields.START_TIME_MICROS, VARINT)[0]: b'"startTimeMicros":"%d"',
     tag(fields.DURATION_MICROS, VARINT)[0]: b'"durationMicros":"%d"',
 }
 _IDS: Final = {

@@ -70,8 +70,23 @@ def load(path: Path = SCHEMA / "attributes.toml") -> Registry:
 
 def enum(name: str, proto: str | None = None) -> list[EnumValue]:
     """The values of an enum, each with the comment before it."""
+    return _values(_block(rf"enum {name}", proto))
+
+
+def nested_enum(message: str, name: str, proto: str) -> list[EnumValue]:
+    """The values of an enum within a message."""
+    inside = _block(rf"message {message}", proto).partition(f"enum {name} {{\n")[2]
+    return _values(inside.partition("}")[0])
+
+
+def message(name: str) -> str:
+    """The text of a message of et_def.proto, between its braces."""
+    return _block(rf"message {name}", None)
+
+
+def _values(block: str) -> list[EnumValue]:
     values, comment = [], ""
-    for line in _block(rf"enum {name}", proto).splitlines():
+    for line in block.splitlines():
         text = line.strip()
         if text.startswith("//"):
             comment = f"{comment} {text[2:].strip()}".strip()

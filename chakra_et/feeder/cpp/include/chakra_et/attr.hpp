@@ -7,18 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "numbers.hpp"
 #include "wire.hpp"
 
 namespace chakra_et {
-
-// The member of the attribute's oneof, by its field number in the schema.
-enum class Kind : uint8_t {
-  none = 0,
-  double_ = 3, double_list, float_, float_list, int32, int32_list, int64, int64_list,
-  uint32, uint32_list, uint64, uint64_list, sint32, sint32_list, sint64, sint64_list,
-  fixed32, fixed32_list, fixed64, fixed64_list, sfixed32, sfixed32_list, sfixed64, sfixed64_list,
-  bool_, bool_list, string, string_list, bytes, bytes_list,
-};
 
 class Attr {
  public:
@@ -30,7 +22,7 @@ class Attr {
     wire::Field field;
     wire::Step step;
     while ((step = wire::next_field(p, message.end, field)) == wire::Step::field) {
-      if (field.number == 1 && field.type == wire::bytes) {
+      if (field.number == field::attribute_name && field.type == wire::bytes) {
         name_ = field.data.text();
       } else if (field.number >= 3 && field.number <= 32 &&
                  field.type == wire_type(static_cast<Kind>(field.number))) {

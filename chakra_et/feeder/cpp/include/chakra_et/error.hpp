@@ -7,42 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "numbers.hpp"
+
 namespace chakra_et {
-
-enum class Code : uint8_t {
-  ok = 0,
-  io = 1,              // the file or stream could not be read
-  truncated = 2,       // the input ends inside a record
-  malformed = 3,       // bytes that are no message
-  too_large = 4,       // a record, or the input, is longer than the limit
-  old_schema = 5,      // a trace of a schema before 0.0.4
-  duplicate_id = 6,    // two nodes have one id
-  missing_parent = 7,  // a node waits for a node that the trace does not hold
-  self_edge = 8,       // a node waits for itself
-  unknown_node = 9,    // no such node (or, with a window, not read yet)
-  not_ready = 10,      // take() of a node that waits, is taken or is done
-  not_taken = 11,      // done() or push_back() of a node that is not taken
-  blocked = 12,        // nodes are left, but none is ready and none is taken
-  in_flight = 13,      // rewind() while nodes are taken
-  not_seekable = 14,   // rewind() of a stream
-  window_full = 15,    // strict window: every node in it waits for one outside
-  out_of_memory = 16,
-  unsupported = 17,    // compressed input without the library for it
-  invalid_option = 18,
-  mismatch = 19,       // ranks disagree about a collective
-  bad_groups = 20,     // process groups that cannot be understood
-};
-
-inline const char* code_name(Code code) {
-  static const char* const names[] = {
-      "ok",           "io",           "truncated",     "malformed",   "too_large",
-      "old_schema",   "duplicate_id", "missing_parent", "self_edge",  "unknown_node",
-      "not_ready",    "not_taken",    "blocked",       "in_flight",   "not_seekable",
-      "window_full",  "out_of_memory", "unsupported",  "invalid_option", "mismatch",
-      "bad_groups"};
-  auto index = static_cast<size_t>(code);
-  return index < sizeof(names) / sizeof(names[0]) ? names[index] : "?";
-}
 
 // What went wrong, and where: the file, the node, the other node if there is one, the byte offset.
 struct Error {

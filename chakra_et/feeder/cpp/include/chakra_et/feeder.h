@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numbers.h"
+
 #if defined(_WIN32) && defined(CHAKRA_ET_SHARED)
 #define CHAKRA_ET_API __declspec(dllexport)
 #elif defined(__GNUC__)
@@ -24,30 +26,6 @@ extern "C" {
 CHAKRA_ET_API uint32_t chakra_et_abi(void);
 
 typedef struct chakra_et_feeder chakra_et_feeder;
-
-typedef enum {
-  CHAKRA_ET_OK = 0,
-  CHAKRA_ET_IO = 1,
-  CHAKRA_ET_TRUNCATED = 2,
-  CHAKRA_ET_MALFORMED = 3,
-  CHAKRA_ET_TOO_LARGE = 4,
-  CHAKRA_ET_OLD_SCHEMA = 5,
-  CHAKRA_ET_DUPLICATE_ID = 6,
-  CHAKRA_ET_MISSING_PARENT = 7,
-  CHAKRA_ET_SELF_EDGE = 8,
-  CHAKRA_ET_UNKNOWN_NODE = 9,
-  CHAKRA_ET_NOT_READY = 10,
-  CHAKRA_ET_NOT_TAKEN = 11,
-  CHAKRA_ET_BLOCKED = 12,
-  CHAKRA_ET_IN_FLIGHT = 13,
-  CHAKRA_ET_NOT_SEEKABLE = 14,
-  CHAKRA_ET_WINDOW_FULL = 15,
-  CHAKRA_ET_OUT_OF_MEMORY = 16,
-  CHAKRA_ET_UNSUPPORTED = 17,
-  CHAKRA_ET_INVALID_OPTION = 18,
-  CHAKRA_ET_MISMATCH = 19,
-  CHAKRA_ET_BAD_GROUPS = 20
-} chakra_et_code;
 
 typedef struct {
   int32_t code;
@@ -93,14 +71,6 @@ typedef struct {
   uint64_t waiting, ready, taken, done, held, peak_held;
   uint32_t all_read;
 } chakra_et_counts;
-
-typedef enum {
-  CHAKRA_ET_NEXT_NODE = 0,
-  CHAKRA_ET_NEXT_PENDING = 1,
-  CHAKRA_ET_NEXT_FINISHED = 2,
-  CHAKRA_ET_NEXT_BLOCKED = 3,
-  CHAKRA_ET_NEXT_FAILED = 4
-} chakra_et_next;
 
 /* Puts up to `size` bytes at `out`; returns how many, 0 at the end, -1 on failure. */
 typedef int64_t (*chakra_et_read)(void* context, void* out, size_t size);

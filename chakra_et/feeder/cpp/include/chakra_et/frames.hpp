@@ -71,13 +71,13 @@ inline First classify(wire::Span record) {
   const wire::Byte* p = record.begin;
   wire::Field field;
   if (wire::next_field(p, record.end, field) != wire::Step::field) return First::bad;
-  if (field.number == 1 && field.type == wire::varint) {
+  if (field.number == field::id && field.type == wire::varint) {
     return looks_like_old_node(record) ? First::old_schema : First::node;
   }
-  if (field.number == 1 && field.type == wire::bytes) {
+  if (field.number == field::metadata_version && field.type == wire::bytes) {
     return is_embedded_attr(field.data) ? First::old_schema : First::metadata;
   }
-  if (field.number == 2 && field.type == wire::bytes && looks_like_attr(field.data)) {
+  if (field.number == field::metadata_attr && field.type == wire::bytes && looks_like_attr(field.data)) {
     return First::metadata;
   }
   return First::node;
@@ -95,14 +95,14 @@ class MetadataView {
   std::string_view version() const {
     std::string_view version;
     each([&](const wire::Field& field) {
-      if (field.number == 1) version = field.data.text();
+      if (field.number == field::metadata_version) version = field.data.text();
     });
     return version;
   }
   Attr attr(std::string_view name) const {
     Attr found;
     each([&](const wire::Field& field) {
-      if (field.number == 2 && Attr::is_named(field.data, name)) found = Attr(field.data);
+      if (field.number == field::metadata_attr && Attr::is_named(field.data, name)) found = Attr(field.data);
     });
     return found;
   }

@@ -102,11 +102,11 @@ class GraphLoader {
     wire::Field field;
     while (p != record.end) {
       switch (*p) {
-        case 0x08:
+        case field::id << 3 | wire::varint:
           if (!wire::read_varint(++p, record.end, id)) return false;
           continue;
-        case 0x22:
-        case 0x2a: {
+        case field::ctrl_deps << 3 | wire::bytes:
+        case field::data_deps << 3 | wire::bytes: {
           wire::Span packed;
           if (!wire::read_length(++p, record.end, packed)) return false;
           if (!keep_packed(packed)) return false;
@@ -116,9 +116,9 @@ class GraphLoader {
           break;
       }
       if (wire::next_field(p, record.end, field) != wire::Step::field) return false;
-      if (field.number == 1 && field.type == wire::varint) id = field.value;
-      if (field.number == 3 && field.type == wire::varint) type = field.value;
-      if (field.number == 4 || field.number == 5) {
+      if (field.number == field::id && field.type == wire::varint) id = field.value;
+      if (field.number == field::type && field.type == wire::varint) type = field.value;
+      if (field.number == field::ctrl_deps || field.number == field::data_deps) {
         if (field.type == wire::varint && !keep_edge(field.value)) return false;
         if (field.type == wire::bytes && !keep_packed(field.data)) return false;
       }

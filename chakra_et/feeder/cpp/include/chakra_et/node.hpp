@@ -6,30 +6,10 @@
 
 namespace chakra_et {
 
-// Other numbers are legal: they pass through as they are.
-enum class NodeType : uint32_t {
-  invalid = 0, metadata = 1, mem_load = 2, mem_store = 3, comp = 4,
-  comm_send = 5, comm_recv = 6, comm_coll = 7, storage = 8, data_op = 9,
-};
-
-enum class CollectiveType : uint32_t {
-  all_reduce = 0, reduce = 1, all_gather = 2, gather = 3, scatter = 4,
-  broadcast = 5, all_to_all = 6, reduce_scatter = 7, reduce_scatter_block = 8, barrier = 9,
-};
-
-// Why a node waits for another, as bits, so that a set of kinds is a mask.
-enum EdgeKind : uint32_t {
-  edge_call = 1, edge_program = 2, edge_thread = 4, edge_launch = 8, edge_stream = 16,
-  edge_event = 32, edge_sync = 64, edge_data = 128, edge_group = 256,
-  edge_inferred = 512,  // a flag beside the kind: the edge had to be guessed
-  edge_all = 1023,
-};
-
 inline uint32_t edge_kind_of(std::string_view name) {
-  static constexpr std::string_view names[] = {"call",  "program", "thread", "launch", "stream",
-                                               "event", "sync",    "data",   "group"};
-  for (unsigned i = 0; i < 9; ++i) {
-    if (names[i] == name) return 1u << i;
+  constexpr size_t count = sizeof(edge_kind_names) / sizeof(edge_kind_names[0]);
+  for (unsigned i = 0; i < count; ++i) {
+    if (edge_kind_names[i] == name) return 1u << i;
   }
   return 0;
 }
@@ -53,15 +33,15 @@ class NodeView {
     for (; (step = wire::next_field(p, message.end, field)) == wire::Step::field; at = p) {
       if (field.type == wire::varint) {
         switch (field.number) {
-          case 1: id_ = field.value; break;
-          case 3: type_ = static_cast<uint32_t>(field.value); break;
-          case 6: start_us_ = field.value; break;
-          case 7: duration_us_ = field.value; has_duration_ = true; break;
+          case field::id: id_ = field.value; break;
+          case field::type: type_ = static_cast<uint32_t>(field.value); break;
+          case field::start_time_micros: start_us_ = field.value; break;
+          case field::duration_micros: duration_us_ = field.value; has_duration_ = true; break;
           default: break;
         }
       } else if (field.type == wire::bytes) {
-        if (field.number == 2) name_ = field.data;
-        if (field.number == 10 && attrs_.begin == nullptr) {
+        if (field.number == field::name) name_ = field.data;
+        if (field.number == field::attr && attrs_.begin == nullptr) {
           attrs_ = wire::Span{at, message.end};
         }
       }
@@ -98,7 +78,7 @@ class NodeView {
     const wire::Byte* p = attrs_.begin;
     wire::Field field;
     while (p != nullptr && wire::next_field(p, attrs_.end, field) == wire::Step::field) {
-      if (field.number == 10 && field.type == wire::bytes && Attr::is_named(field.data, name)) {
+      if (field.number == field::attr && field.type == wire::bytes && Attr::is_named(field.data, name)) {
         return Attr(field.data);
       }
     }
@@ -110,7 +90,7 @@ class NodeView {
     const wire::Byte* p = attrs_.begin;
     wire::Field field;
     while (p != nullptr && wire::next_field(p, attrs_.end, field) == wire::Step::field) {
-      if (field.number == 10 && field.type == wire::bytes) visit(Attr(field.data));
+      if (field.number == field::attr && field.type == wire::bytes) visit(Attr(field.data));
     }
   }
 
@@ -154,8 +134,8 @@ class NodeView {
     wire::Field field;
     wire::Step step;
     while ((step = wire::next_field(p, message_.end, field)) == wire::Step::field) {
-      if (field.number != 4 && field.number != 5) continue;
-      bool control = field.number == 4;
+      if (field.number != field::ctrl_deps && field.number != field::data_deps) continue;
+      bool control = field.number == field::ctrl_deps;
       if (field.type == wire::varint) {
         if (!visit(field.value, control)) return true;
       } else if (field.type == wire::bytes) {
