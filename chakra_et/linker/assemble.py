@@ -166,14 +166,19 @@ def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[
 
 
 def _edges(order: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
-    """The edges of the trace, and the `Evidence` of each."""
+    """The edges of the trace, and the `Evidence` of each.
+
+    Of several between the same two nodes one is kept: a stated one, else the first.
+    """
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     target = place[np.concatenate([e.target for e in edges])]
     source = (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64)
     kind = np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges])
-    places = Edges.in_rows(target, source, kind)
-    evidence = np.concatenate([e.evidence for e in edges])[places]
+    evidence = np.concatenate([e.evidence for e in edges])
+    stated = np.argsort(guessed(evidence), kind="stable")
+    places = stated[Edges.in_rows(target[stated], source[stated], kind[stated])]
+    evidence = evidence[places]
     columns = target[places], source[places], kind[places]
     return Edges.from_rows(len(order), *columns, guessed(evidence)), evidence
 

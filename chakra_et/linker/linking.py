@@ -48,6 +48,7 @@ from chakra_et.linker.explain import tell
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host, own_nodes
+from chakra_et.linker.late_ends import end_at_readers
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_by_edges
@@ -113,6 +114,10 @@ def link(
     workers = find_workers(table, device)
     found = find_communication(seen, carriers, groups, workers, warnings, named_rank, told)
     streams = stream_order(table)
+    data = None
+    if host is not None:
+        data = data_edges(table, host, found.by_row, warnings)
+        warnings += end_at_readers(table, data, workers)
     arrows, drawn = graph_arrows(table, device, warnings)
     communication = np.array(sorted(found.of(table)), np.int64)
     waits = _waits(table, device, streams, communication, arrows)
@@ -123,7 +128,7 @@ def link(
     if linked is not None:
         waits.syncs = told_syncs(table, linked, carriers)
     edges = _edges(table, host, device, streams, time)
-    edges += _more_edges(table, host, streams, edges, waits, found, workers, warnings)
+    edges += _more_edges(table, data, streams, edges, waits, found, workers, warnings)
     edges.append(backward_edges(table, time, hand_over))
     own = own_time(table, time, edges, waits.copies)
     if device is not None:
@@ -223,7 +228,7 @@ def _edges(
 
 def _more_edges(
     table: Activities,
-    host: HostTrace | None,
+    data: EdgeList | None,
     streams: StreamOrder,
     edges: list[EdgeList],
     waits: _Waits,
@@ -231,14 +236,13 @@ def _more_edges(
     workers: Workers,
     warnings: list[str],
 ) -> list[EdgeList]:
-    """Edges of waits, groups and data, beside `edges`.
+    """Edges of waits, groups and `data`, beside `edges`.
 
     What others may imply comes last: where it is left out, it hides no other kind.
     """
     events, guessed = (waits.events.select(waits.events.inferred == by) for by in (False, True))
     more = [waits.copies, waits.syncs, events, group_edges(table, found.of(table), workers)]
-    if host is not None:
-        data = data_edges(table, host, found.by_row, warnings)
+    if data is not None:
         others = [*edges, *more, guessed]
         more.append(mark_only_ties(table, streams, data, others, waits.recorded, warnings))
     return [*more, guessed]

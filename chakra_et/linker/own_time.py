@@ -57,6 +57,7 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     for found in edges:
         if found.kind is EdgeKind.SYNC:
             np.maximum.at(begin, found.target, table.end_ns[found.source])
+    _begin_after_transfers(table, time, edges, begin, end)
     host = table.timed_host
     begin[host] = np.minimum(begin[host], end[host])
     stream = _ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
@@ -170,6 +171,22 @@ def _begin_after_threads(
     np.maximum.at(begin, time.waiting, end[time.waited_for])
     transfers = time.workers.transfers
     begin[transfers] = table.start_ns[transfers]
+
+
+def _begin_after_transfers(
+    table: Activities, time: HostTime, edges: list[EdgeList], begin: Rows, end: Rows
+) -> None:
+    """What reads what a transfer has brought begins after it, also if its own time came earlier.
+
+    That was the rest of a call before it, which ran beside the transfer.
+    """
+    transfers = np.zeros(len(table), np.bool_)
+    transfers[time.workers.transfers] = True
+    for found in edges:
+        if found.kind is EdgeKind.DATA:
+            brought = transfers[found.source] & table.timed_host[found.target]
+            brought &= end[found.source] <= table.start_ns[found.target]
+            np.maximum.at(begin, found.target[brought], end[found.source[brought]])
 
 
 def _ready(table: Activities, edges: list[EdgeList], end: Rows) -> Rows:
