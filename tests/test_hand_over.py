@@ -13,7 +13,7 @@ from recordings import BACKWARD, MAIN, Profile
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.converters.kineto import read_device
-from chakra_et.linker import hand_over
+from chakra_et.linker import arrow_ends
 from chakra_et.linker.activities import UNTIMED, collect
 from chakra_et.linker.hand_over import find_hand_over
 from chakra_et.linker.host_time import _ended_elsewhere
@@ -134,7 +134,7 @@ def test_an_arrow_leads_to_the_innermost_operation_and_to_those_around_it(
         elif open_now:
             end[open_now.pop()] = time
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hand_over, "_CLIMBS", climbs)
+        patch.setattr(arrow_ends, "_CLIMBS", climbs)
         found = handed_over(begin, end, arrows)
 
     followed: dict[int, int] = {}

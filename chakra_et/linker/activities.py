@@ -36,9 +36,10 @@ class Activities:
     time; those of `beside`, which run beside the thread that asked for them, have one each.
     `nested_in` is the innermost activity that encloses this one in time on its thread,
     `caller` the operation that called it by all that is known, `launch` the call that launched
-    device work: rows of this table, or `NONE`. `called_by` is the `Evidence` of the caller.
-    `host_order` lists the timed host activities by lane and start. Joins, which are no work and
-    stand between many that wait for many, have `Role.SYNC` and neither host nor record.
+    device work: rows of this table, or `NONE`. `called_by` and `launched_by` are the `Evidence` of
+    caller and launch. `host_order` lists the timed host activities by lane and start. Joins, which
+    are no work and stand between many that wait for many, have `Role.SYNC` and neither host nor
+    record.
     """
 
     host: Rows
@@ -50,6 +51,7 @@ class Activities:
     caller: Rows
     called_by: Codes
     launch: Rows
+    launched_by: Codes
     nested_in: Rows
     host_order: Rows
     beside: Rows
@@ -103,6 +105,7 @@ def collect(
         caller=np.full(len(record), NONE, np.int64),
         called_by=np.full(len(record), Evidence.CALL_NESTING, np.uint8),
         launch=np.full(len(record), NONE, np.int64),
+        launched_by=np.full(len(record), Evidence.LAUNCH_CORRELATION, np.uint8),
         nested_in=np.full(len(record), NONE, np.int64),
         host_order=np.zeros(0, np.int64),
         beside=np.zeros(0, np.int64),

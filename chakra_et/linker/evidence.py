@@ -35,6 +35,7 @@ class Evidence(IntEnum):
     CALL_PARENT = EdgeKind.CALL, "parent in the host trace"
     CALL_LAUNCH = EdgeKind.CALL, "caller of the launch"
     CALL_NESTING = EdgeKind.CALL, "nesting in time"
+    CALL_ARROW = EdgeKind.CALL, "arrow to the work"
     CALL_ID = EdgeKind.CALL, "External id or record-function id"
     CALL_FILE = EdgeKind.CALL, "the file itself"
     PROGRAM_STARTS = EdgeKind.PROGRAM, "order of starts"
@@ -44,6 +45,7 @@ class Evidence(IntEnum):
     THREAD_SEQUENCE = EdgeKind.THREAD, "sequence number"
     THREAD_TIMES = EdgeKind.THREAD, "times", True
     LAUNCH_CORRELATION = EdgeKind.LAUNCH, "correlation id"
+    LAUNCH_ARROW = EdgeKind.LAUNCH, "arrow to the work"
     STREAM_ORDER = EdgeKind.STREAM, "order of starts"
     STREAM_OVERLAP = EdgeKind.STREAM, "times around an overlap"
     EVENT_RECORD = EdgeKind.EVENT, "record of the wait with the event's call"

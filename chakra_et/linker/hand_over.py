@@ -8,17 +8,16 @@ same, and then it names none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.arrow_ends import open_at
 from chakra_et.linker.evidence import Codes, Evidence
-from chakra_et.linker.nesting import NONE, enclosing
+from chakra_et.linker.nesting import NONE
 from chakra_et.linker.report import JoinTally
 from chakra_et.model import EdgeKind
 
@@ -47,10 +46,6 @@ class HandOver:
         return np.where(self.forward != NONE, table.lane[self.forward], NONE)
 
 
-_CLIMBS: Final = 64
-"""How far out an operation is looked for step by step, before all are walked through."""
-
-
 def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
     """The forward operation of each backward operation: by flow, else by sequence number."""
     count = len(table)
@@ -61,40 +56,12 @@ def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
         return found
     ops = np.flatnonzero((table.role == Role.OP) & (table.record != NONE))
     flows = device.forward_flows
-    source, target = (_around(table, device, ops, end) for end in (flows.source, flows.target))
+    source, target = (open_at(table, device, ops, end) for end in (flows.source, flows.target))
     joined = (source != NONE) & (target != NONE) & (source != target)
     found.flows, found.joined = len(flows), int(np.count_nonzero(joined))
     _take(table, found, source[joined], target[joined], Evidence.THREAD_FLOW)
     _take(table, found, *_by_sequence(table, device, ops), Evidence.THREAD_SEQUENCE)
     return found
-
-
-def _around(table: Activities, device: DeviceTrace, ops: Rows, ends: Ends) -> Rows:
-    """The innermost operation that is open at a time on a thread; `NONE` where there is none."""
-    if len(ends) == 0 or len(ops) == 0:
-        return np.full(len(ends), NONE, np.int64)
-    ordered = table.host_order[np.isin(table.host_order, ops)]
-    record, count = table.record[ordered], len(ordered)
-    thread = codes(np.append(device.pid[record], ends.pid), np.append(device.tid[record], ends.tid))
-    time = codes(np.append(table.start_ns[ordered], ends.time_ns))
-    key = thread * (int(time.max()) + 1) + time
-    # Lanes are numbered in another order than threads; within each, times ascend.
-    by_key = np.argsort(key[:count], kind="stable")
-    place = np.searchsorted(key[:count][by_key], key[count:], "right") - 1
-    same = (place >= 0) & (thread[by_key[place]] == thread[count:])
-    row = np.where(same, ordered[by_key[place]], NONE)
-    for _ in range(_CLIMBS):
-        over = (table.end_ns[row] < ends.time_ns) | (table.role[row] != Role.OP)
-        over &= row != NONE
-        if not over.any():
-            return row
-        row[over] = table.nested_in[row[over]]
-    begin = np.append(table.start_ns[ordered], ends.time_ns)
-    # An operation is open at its last nanosecond, too.
-    end = np.append(table.end_ns[ordered] + 1, ends.time_ns)
-    # Of what begins at the same time, operations come first, and those around before those inside.
-    around = enclosing(thread, begin, end, np.lexsort((begin, thread)))[count:]
-    return np.where(around == NONE, NONE, ordered[around])
 
 
 def _by_sequence(table: Activities, device: DeviceTrace, ops: Rows) -> tuple[Rows, Rows]:

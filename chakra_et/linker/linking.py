@@ -49,6 +49,7 @@ from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host, own_nodes
 from chakra_et.linker.late_ends import end_at_readers
+from chakra_et.linker.launch_arrows import follow_launch_arrows
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_by_edges
@@ -103,8 +104,9 @@ def link(
         joins = [give_callers(table, linked)]
         warnings += linked.warnings
     elif device is not None:
+        joins = follow_launch_arrows(table, device)
         attribution = attribute(table, device)
-        joins = attribution_joins(attribution)
+        joins += attribution_joins(attribution)
         clocks = align_clocks(table, device, apply=aligned)
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)

@@ -283,10 +283,12 @@ def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None)
         return joins
     work = np.flatnonzero(table.work)
     launched = work[table.launch[work] != NONE]
+    by_id = Evidence.LAUNCH_CORRELATION
+    told = table.launched_by[launched] == by_id
     called = table.caller[table.launch[launched]] != NONE
     calls = np.flatnonzero(table.role == Role.CALL)
     joins.append(
-        JoinTally("device events to launching calls", "correlation id", len(launched), len(work))
+        JoinTally("device events to launching calls", by_id.label, _count(told), len(work))
     )
     joins.append(
         JoinTally(

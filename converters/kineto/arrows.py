@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from chakra_et.converters.kineto.times import nanoseconds, time_or_none
 
 IntColumn = npt.NDArray[np.int64]
 Integers = Callable[[list[Any], int], IntColumn]
+
+Side: TypeAlias = tuple[IntColumn, IntColumn, IntColumn, IntColumn]
+"""Keys (group and id, two rows), processes, threads and times of one end of all arrows."""
 
 _PHASES: Final = ("s", "f")
 
@@ -54,11 +57,14 @@ class Arrows:
 class ArrowReader:
     """Collects the arrows of some categories while a profile is read.
 
-    With `least`, only those count whose id is a number no less than that.
+    With `least`, only those count whose id is a number no less than that. With `across`, an arrow
+    may lead from one process to another, and one beginning to several ends.
     """
 
-    def __init__(self, categories: frozenset[str], least: int | None = None) -> None:
-        self._categories, self._least = categories, least
+    def __init__(
+        self, categories: frozenset[str], least: int | None = None, *, across: bool = False
+    ) -> None:
+        self._categories, self._least, self._across = categories, least, across
         self._columns: dict[str, list[list[IntColumn]]] = {phase: [] for phase in _PHASES}
 
     def add(self, events: list[Event], integers: Integers) -> None:
@@ -71,7 +77,14 @@ class ArrowReader:
                 ends = [e for e in ends if time_or_none(bytes(e.ts)) is not None]
                 times = nanoseconds([e.ts for e in ends])
             ids = [integers([getattr(e, name) for e in ends], 0) for name in ("pid", "tid", "id")]
-            parts.append([*ids, times])
+            parts.append([self._group(ends, ids[0]), *ids, times])
+
+    def _group(self, ends: list[Event], pid: IntColumn) -> IntColumn:
+        """What ends must share beside an id: the process, or across processes the category."""
+        if not self._across:
+            return pid
+        order = sorted(self._categories)
+        return np.array([order.index(event.cat) for event in ends], np.int64)
 
     def _counts(self, event: Event) -> bool:
         if event.cat not in self._categories:
@@ -85,6 +98,8 @@ class ArrowReader:
         it has as many beginnings as ends.
         """
         sides = [_sorted(self._columns[phase]) for phase in _PHASES]
+        if self._across:
+            return _fan_out(sides, base_time_ns)
         keys = np.concatenate([side[0] for side in sides], axis=1)
         code = codes(*keys)
         of_sides = np.split(code, [sides[0][0].shape[1]])
@@ -99,12 +114,32 @@ class ArrowReader:
         return Arrows(source, target, lost, sum(map(len, of_sides)))
 
 
-def _sorted(
-    parts: list[list[IntColumn]],
-) -> tuple[npt.NDArray[np.int64], IntColumn, IntColumn, IntColumn]:
-    """Key (process and id), process, thread and time of each end, by key and time."""
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [_nothing()] * 4
-    pid, tid, number, time = columns
-    order = np.lexsort((time, number, pid))
-    pid, tid, number, time = (column[order] for column in (pid, tid, number, time))
-    return np.stack((pid, number)), pid, tid, time
+def _fan_out(sides: list[Side], base_time_ns: int) -> Arrows:
+    """An arrow for each end: from the last beginning with its id before it, else the first."""
+    (keys, pid, tid, time), (end_keys, end_pid, end_tid, end_time) = sides
+    count = len(time)
+    number = codes(*np.concatenate((keys, end_keys), axis=1))
+    rank = codes(np.append(time, end_time))
+    order = np.lexsort((rank[:count], number[:count]))
+    key = number * (int(rank.max(initial=0)) + 1) + rank
+    behind = np.searchsorted(key[:count][order], key[count:], "right")
+    wanted = number[count:]
+    place = np.full(len(end_time), -1, np.int64)
+    for shift in (0, -1):  # the last one before the end is tried last, so that it counts
+        at = np.clip(behind + shift, 0, max(count - 1, 0))
+        found = number[:count][order][at] == wanted if count else np.zeros(len(wanted), np.bool_)
+        place[found] = order[at[found]] if count else -1
+    kept = place >= 0
+    source = Ends(pid[place[kept]], tid[place[kept]], time[place[kept]] + base_time_ns)
+    target = Ends(end_pid[kept], end_tid[kept], end_time[kept] + base_time_ns)
+    begun = len(np.unique(place[kept]))
+    return Arrows(source, target, int(np.count_nonzero(~kept)) + count - begun, count + len(kept))
+
+
+def _sorted(parts: list[list[IntColumn]]) -> Side:
+    """Key (group and id), process, thread and time of each end, by key and time."""
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [_nothing()] * 5
+    group, _, _, number, time = columns
+    order = np.lexsort((time, number, group))
+    group, pid, tid, number, time = (column[order] for column in columns)
+    return np.stack((group, number)), pid, tid, time

@@ -71,8 +71,8 @@ LEFT_OUT: Final[dict[str, str]] = {
     "mtia_insight": "summary of hardware counters",
     "mtia_counters": "counter",
     "hardware_counters": "counter",
-    "HostToDevice": "flow arrow from a call to its device work; it joined the two",
-    "async_npu": "flow arrow for a viewer",
+    "HostToDevice": "arrow from a call to its device work: evidence, not work",
+    "async_npu": "arrow from an operation to its device work: evidence, not work",
     "async_task_queue": "flow arrow for a viewer",
     "enqueue": "hand-over to the queue of another thread",
     "dequeue": "hand-over from the queue of another thread",
@@ -100,8 +100,8 @@ COMMUNICATION: Final = re.compile(
 )
 """How names of operations begin whose arguments tell of communication."""
 
-LAUNCH_FLOWS: Final = frozenset({"HostToDevice"})
-"""Flow arrows that are the only tie between a call and its device work."""
+LAUNCH_FLOWS: Final = frozenset({"HostToDevice", "async_npu"})
+"""Flow arrows that may be the only tie between a call, or an operation, and its device work."""
 
 FORWARD_FLOWS: Final = frozenset({"fwdbwd"})
 """Flow arrows from a forward operation to the backward operation that follows from it."""

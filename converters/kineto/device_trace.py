@@ -72,6 +72,8 @@ class DeviceTrace:
     """What a process is called: by its name, by labels, and by an id that is no number."""
     rank: int | None = None
     """The rank of a process whose profile was part of a merged one."""
+    launch_flows: Arrows = field(default_factory=Arrows)
+    """Arrows from calls or operations to device work."""
     forward_flows: Arrows = field(default_factory=Arrows)
     """Arrows from forward to backward operations, of all threads in the file."""
     graph_flows: Arrows = field(default_factory=Arrows)

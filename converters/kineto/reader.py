@@ -26,7 +26,6 @@ from chakra_et.converters.kineto.categories import (
 )
 from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
-from chakra_et.converters.kineto.flows import Flows
 from chakra_et.converters.kineto.makers import expect_records
 from chakra_et.converters.kineto.phases import BEGIN, END, interval, pair
 from chakra_et.converters.kineto.roles import NO_ROLE, give_roles
@@ -93,7 +92,7 @@ class _Columns:
         self.thread_names: dict[tuple[int, int], str] = {}
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
-        self.flows = Flows()
+        self.launch_flows = ArrowReader(LAUNCH_FLOWS, across=True)
         self.forward_flows = ArrowReader(FORWARD_FLOWS)
         self.graph_flows = ArrowReader(GRAPH_FLOWS, FIRST_GRAPH_FLOW)
         self.labels: dict[int, set[str]] = {}
@@ -112,7 +111,7 @@ class _Columns:
                 if event.ph == "M" and event.name in _ROW_NAMES:
                     self._name_row(event)
         if any(category in LAUNCH_FLOWS for category, _ in counts):
-            self.flows.add(events)
+            self.launch_flows.add(events, self._integers)
         if any(category in FORWARD_FLOWS for category, _ in counts):
             self.forward_flows.add(events, self._integers)
         if any(category in GRAPH_FLOWS for category, _ in counts):
@@ -273,15 +272,14 @@ class _Columns:
             left_out=self.left_out,
             process_names=self.process_names,
             labels=self.labels,
+            launch_flows=self.launch_flows.pairs(base_time_ns),
             forward_flows=self.forward_flows.pairs(base_time_ns),
             graph_flows=self.graph_flows.pairs(base_time_ns),
             **columns,
         )
         if far.any():
             device = device.select(~far, NO_TIME)
-        device = give_roles(device)
-        self.flows.join(device)
-        return device
+        return give_roles(device)
 
     def _add_phases(self) -> list[str]:
         """Take in intervals of two records each; the first of them counts as one of phase X."""

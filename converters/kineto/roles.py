@@ -65,6 +65,22 @@ def _by_process(device: DeviceTrace) -> None:
             device.counts = dict(+counts)
             work = rows & (device.role == Role.WORK) & (device.stream == NO_ID)
             device.stream[work] = device.tid[work]
+            if ROLES[name] is Role.CALL:
+                _to_threads(device, rows, pid)
+
+
+def _to_threads(device: DeviceTrace, rows: Mask, pid: int) -> None:
+    """Put calls that stand in a process of their own on the threads of the one that made them.
+
+    Its number is that of the process with two digits more; where there is only one with
+    operations, it is that one.
+    """
+    pids = np.unique(device.pid[device.role == Role.OP]).tolist()
+    owners = [own for own in pids if own == pid // 100] or (pids if len(pids) == 1 else [])
+    for owner in owners:
+        device.pid[rows] = owner
+        source = device.launch_flows.source
+        source.pid[source.pid == pid] = owner
 
 
 def _by_ending(category: str) -> int:

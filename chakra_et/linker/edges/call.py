@@ -15,7 +15,7 @@ def call_edges(table: Activities) -> EdgeList:
     """One edge into each activity that has a caller; device work is called by its launch's caller.
 
     Evidence: the host trace's parents, else nesting in time on the same thread; of device work
-    without a launch, the ids of its record.
+    without a launch, the ids of its record, or an arrow.
     """
     caller, evidence = table.caller.copy(), table.called_by.copy()
     launched = np.flatnonzero(table.launch != NONE)

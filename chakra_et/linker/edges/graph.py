@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.arrow_ends import work_at
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
@@ -18,9 +15,6 @@ from chakra_et.linker.order import in_time
 from chakra_et.linker.report import JoinTally
 
 Rows = npt.NDArray[np.int64]
-
-_DIGIT_NS: Final = 1000
-"""An end of an arrow may lie this much behind its work, as profilers cut times."""
 
 
 def graph_arrows(
@@ -36,8 +30,8 @@ def graph_arrows(
     if device is None or device.graph_flows.ends == 0 or len(work) == 0:
         return EdgeList.by(Evidence.EVENT_ARROW, none, none), []
     arrows = device.graph_flows
-    source = _work_at(table, device, work, arrows.source, table.end_ns[work])
-    target = _work_at(table, device, work, arrows.target, table.start_ns[work])
+    source = work_at(table, device, work, arrows.source, table.end_ns[work])
+    target = work_at(table, device, work, arrows.target, table.start_ns[work])
     both = (source != NONE) & (target != NONE) & (source != target)
     pairs = np.unique(np.stack((source[both], target[both])), axis=1)
     edges = EdgeList.by(Evidence.EVENT_ARROW, pairs[0], pairs[1])
@@ -45,21 +39,3 @@ def graph_arrows(
     joins = [JoinTally(what, "row and time", int(np.count_nonzero(both)), of)]
     nothing = np.zeros(len(edges), np.bool_)
     return in_time(edges, nothing, table.end_ns, table.start_ns, warnings), joins
-
-
-def _work_at(table: Activities, device: DeviceTrace, work: Rows, ends: Ends, moment: Rows) -> Rows:
-    """The work on the row of each end whose `moment` is its time, or that is under way; `NONE`."""
-    record, count = table.record[work], len(work)
-    row = codes(np.append(device.pid[record], ends.pid), np.append(device.tid[record], ends.tid))
-    exact = codes(row, np.append(moment, ends.time_ns))
-    found = np.full(int(exact.max(initial=0)) + 1, NONE, np.int64)
-    found[exact[:count]] = work
-    rank = codes(np.append(table.start_ns[work], ends.time_ns))
-    key = row * (int(rank.max(initial=0)) + 1) + rank
-    order = np.argsort(key[:count], kind="stable")
-    place = np.searchsorted(key[:count][order], key[count:], "right") - 1
-    begun = order[np.maximum(place, 0)]
-    under_way = (place >= 0) & (row[begun] == row[count:])
-    under_way &= table.end_ns[work[begun]] + _DIGIT_NS >= ends.time_ns
-    told = found[exact[count:]]
-    return np.where(told != NONE, told, np.where(under_way, work[begun], NONE))
