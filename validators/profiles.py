@@ -58,12 +58,12 @@ _MLC: Final = {
     Severity.INFO: "ET112 ET801",
 }
 _REPLAY: Final = {
-    Severity.WARNING: "ET307 ET601 ET602 ET603 ET605 ET606",
+    Severity.WARNING: "ET307 ET601 ET602 ET603 ET605 ET606 ET607",
     Severity.INFO: "ET305 ET309 ET310 ET604",
 }
 _TORCH: Final = {
     Severity.ERROR: "ET901 ET902 ET903",
-    Severity.WARNING: "ET601 ET606",
+    Severity.WARNING: "ET601 ET606 ET607",
     Severity.INFO: "ET604",
 }
 

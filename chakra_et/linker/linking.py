@@ -45,6 +45,7 @@ from chakra_et.linker.edges.thread import backward_edges, thread_edges
 from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.evidence import Evidence, counted
 from chakra_et.linker.explain import tell
+from chakra_et.linker.followed import unfollowed_warnings
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.host_time import HostTime, host_time
 from chakra_et.linker.join import is_root, join_host, own_nodes
@@ -98,7 +99,7 @@ def link(
     table = collect(host, device, None if join is None else join.record)
     warnings = [*(host.warnings if host else []), *(device.warnings if device else [])]
     warnings += join.warnings if join is not None else []
-    warnings += caller_warnings(table, host)
+    warnings += [*unfollowed_warnings(table, host), *caller_warnings(table, host)]
     joins, clocks = [], []
     if linked is not None:
         joins = [give_callers(table, linked)]

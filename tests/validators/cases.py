@@ -313,6 +313,17 @@ CASES: dict[str, Case] = {
         lambda: trace(
             host(1, op_schema=SCHEMA, host_id=1, start=1),
             host(2, op_schema=SCHEMA, host_id=2, start=3),
+            host(3, op_schema=SCHEMA, host_id=3, tid=2),
+        ),
+    ),
+    "ET607": Case(
+        lambda: trace(
+            host(1, op_schema=SCHEMA, host_id=1, tid=1, start=1),
+            host(2, op_schema=SCHEMA, host_id=2, tid=2),
+        ),
+        lambda: trace(
+            host(1, op_schema=SCHEMA, host_id=1, tid=1, start=1),
+            host(2, op_schema=SCHEMA, host_id=2, tid=1),
         ),
     ),
     "ET701": Case(lambda: trace(node(1, NodeType.METADATA)), lambda: trace(node(1))),

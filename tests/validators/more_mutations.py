@@ -6,6 +6,7 @@ from copy import copy
 from random import Random
 
 import numpy as np
+import numpy.typing as npt
 from mutations import NotHereError, breaks, of_type, pick, with_edge, with_value, without
 
 from chakra_et.definitions import CollectiveType, Kind, NodeType
@@ -307,13 +308,29 @@ def kernel_dropped(trace: Trace, chance: Random) -> None:
     trace.nodes, trace.edges = left.nodes, left.edges
 
 
-@breaks("ET606", "replay")
-def a_part_without_times(trace: Trace, chance: Random) -> None:
+def _operators(trace: Trace) -> npt.NDArray[np.int64]:
+    """Rows of operators, ordered by their thread in the host trace."""
     table = trace.nodes.attributes
     rows = np.flatnonzero(table.present("op_schema") & table.present("host_id"))
     if len(rows) == 0:
         raise NotHereError
-    trace.nodes.start_ns[rows[: len(rows) // 5]] = UNKNOWN_NS
+    return rows[np.argsort(TraceView(trace).integers("tid")[rows], kind="stable")]
+
+
+@breaks("ET606", "replay")
+def a_part_without_times(trace: Trace, chance: Random) -> None:
+    rows = _operators(trace)
+    trace.nodes.start_ns[rows[np.arange(len(rows)) % 5 == 0]] = UNKNOWN_NS
+
+
+@breaks("ET607", "replay")
+def a_thread_without_times(trace: Trace, chance: Random) -> None:
+    rows = _operators(trace)
+    thread = TraceView(trace).integers("tid")[rows]
+    chosen = thread == chance.choice(np.unique(thread).tolist())
+    if chosen.all() or chosen.mean() <= 0.1:
+        raise NotHereError
+    trace.nodes.start_ns[rows[chosen]] = UNKNOWN_NS
 
 
 @breaks("ET601", "replay")

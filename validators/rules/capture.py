@@ -106,13 +106,38 @@ def dropped_kernels(view: TraceView) -> Hits:
     kin="ET603",
 )
 def other_window(view: TraceView) -> Hits:
-    """More than a tenth of the operators without a time, where others have one."""
-    operators = view.present("op_schema") & view.present("host_id")
-    count = np.count_nonzero(operators)
-    without = np.count_nonzero(operators & ~view.timed)
-    if without * 10 <= count or without == count:
+    """More than a tenth of the operators without a time, on threads on which others have one."""
+    operators, followed = _operators(view)
+    count = np.count_nonzero(operators & followed)
+    without = np.count_nonzero(operators & followed & ~view.timed)
+    if without * 10 <= count:
         return NOTHING
     return view.whole(f"{without} of {count} operators have no time")
+
+
+@trace_rule(
+    "ET607",
+    "The profiler did not follow all threads.",
+    why="Their operators have no time, and a replay runs them in no time.",
+    cure="Pass experimental_config=_ExperimentalConfig(profile_all_threads=True) to the profiler.",
+    kin="ET606",
+)
+def threads_not_followed(view: TraceView) -> Hits:
+    """More than a tenth of the operators on threads on which none has a time, where others do."""
+    operators, followed = _operators(view)
+    count = np.count_nonzero(operators)
+    without = np.count_nonzero(operators & ~followed)
+    if without * 10 <= count or without == count:
+        return NOTHING
+    return view.whole(f"{without} of {count} operators ran on threads on which none has a time")
+
+
+def _operators(view: TraceView) -> tuple[Mask, Mask]:
+    """Operators of the host trace, and which nodes are on a thread with one that has a time."""
+    operators = view.present("op_schema") & view.present("host_id")
+    thread = view.integers("tid")
+    followed: Mask = np.isin(thread, thread[operators & view.timed])
+    return operators, followed
 
 
 def _launches(view: TraceView) -> Mask:
