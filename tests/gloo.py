@@ -81,8 +81,9 @@ class GlooRun:
         """
         group = next(name for name, members in self.members().items() if members == ranks)
         for place, rank in enumerate(ranks):
-            asks, given, taken = _asking(name, floats, len(ranks), place == root, root)
             mine, after = self.ranks[rank], 60 + (late_us or {}).get(rank, 0)
+            first = 10 * mine.number
+            asks, given, taken = _asking(name, floats, len(ranks), place == root, root, first)
             self._ask(mine, asks, given, 0, 50)
             self._range(mine, f"gloo:{name}", taken, after, 600, self._thread(mine, group))
         self.now_us += step_us
@@ -126,7 +127,8 @@ class GlooRun:
         names = {"send": "c10d::send", "recv": "c10d::recv_"}
         name = names.get(side, "c10d::recv_any_source_")
         known = [place] if side in names else []
-        data, mine = tensor(floats), self.ranks[rank]
+        mine = self.ranks[rank]
+        data = tensor(floats, 10 * mine.number)
         self._ask(mine, name, [[data], OBJECT, *known, tag], *us[:2])
         self._range(mine, f"gloo:{side}", [data], *us[2:], MAIN)
 
@@ -161,12 +163,15 @@ class GlooRun:
 
 
 def _asking(
-    name: str, floats: int, size: int, is_root: bool, root: int
+    name: str, floats: int, size: int, is_root: bool, root: int, first: int
 ) -> tuple[str, list[Any], list[Any]]:
-    """The operation that asks for a collective, its inputs, and the tensors of gloo's range."""
-    one = tensor(floats)
-    each = [tensor(floats, n) for n in range(size)]
-    whole = tensor(size * floats)
+    """The operation that asks for a collective, its inputs, and the tensors of gloo's range.
+
+    Tensors are numbered from `first` on.
+    """
+    one = tensor(floats, first)
+    each = [tensor(floats, first + 1 + n) for n in range(size)]
+    whole = tensor(size * floats, first)
     rest = [False, -1]
     if name == "broadcast":
         return "c10d::broadcast_", [[one], OBJECT, root, 0, *rest], [one]
