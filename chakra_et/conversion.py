@@ -21,7 +21,7 @@ from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair
-from chakra_et.rewriting import rewrite_report
+from chakra_et.rewriting import check_rewritten, rewrite_report
 
 PathLike: TypeAlias = "str | Path"
 
@@ -66,6 +66,8 @@ class Conversion:
             "nodes": len(self.trace.nodes),
             "edges": len(self.trace.edges),
         }
+        if self.report.trace is not None and output.is_file():
+            check_rewritten(self.report, self.trace, output)
 
 
 def convert(

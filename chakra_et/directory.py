@@ -254,13 +254,20 @@ def _numbered(pairs: list[Pair], conversions: list[list[Conversion]]) -> dict[in
 
 def _with_others(conversions: list[Conversion], others: list[PassedOver]) -> Conversions:
     """The conversions, the first of which tells of the files that were passed over."""
-    strange = [f"{other.name} ({other.reason})" for other in others if not other.own]
-    if strange:
-        conversions[0].report.warnings.append(
-            f"passed over {len(strange)} file{'s' * (len(strange) > 1)}: "
-            f"{', '.join(strange[:_NAMED])}{', and more' * (len(strange) > _NAMED)}"
-        )
+    told = told_passed_over(others)
+    if told is not None:
+        conversions[0].report.warnings.append(told)
     return Conversions(conversions, others)
+
+
+def told_passed_over(others: list[PassedOver]) -> str | None:
+    """What a person should know of files that were passed over; not that of our own reports."""
+    strange = [f"{other.name} ({other.reason})" for other in others if not other.own]
+    if not strange:
+        return None
+    more = ", and more" * (len(strange) > _NAMED)
+    files = "1 file" if len(strange) == 1 else f"{len(strange)} files"
+    return f"passed over {files}: {', '.join(strange[:_NAMED])}{more}"
 
 
 def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import filecmp
+from pathlib import Path
+
 import numpy as np
 
-from chakra_et.inputs import Input
+from chakra_et.inputs import Input, open_input
 from chakra_et.linker.report import Report, Tally
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.model.nodes import type_label
@@ -33,6 +36,22 @@ def rewrite_report(given: Input, trace: Trace) -> Report:
         communication=[],
         groups=_groups(trace),
     )
+
+
+def check_rewritten(report: Report, trace: Trace, output: Path) -> None:
+    """Say in the report whether the output, read again, is the trace that was read."""
+    assert report.trace is not None
+    source = Path(report.trace["path"])
+    if _same_bytes(source, output):
+        report.trace["written"] = "byte for byte the same"
+    elif open_input(output).read() == trace:
+        report.trace["written"] = "reads back equal in every node, edge and attribute"
+    else:
+        report.warnings.append(f"{output} does not read back as what {source} holds")
+
+
+def _same_bytes(a: Path, b: Path) -> bool:
+    return a.is_file() and filecmp.cmp(a, b, shallow=False)
 
 
 def _groups(trace: Trace) -> list[ProcessGroup]:

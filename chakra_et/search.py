@@ -43,7 +43,7 @@ def find_inputs(sources: Iterable[str | Path], skip: Path | None = None) -> Foun
     """
     found = Found()
     for source in map(Path, sources):
-        names = _names_in(source, skip)
+        names = names_in(source, skip)
         if names is None:
             _take_file(found, source)
         else:
@@ -53,7 +53,7 @@ def find_inputs(sources: Iterable[str | Path], skip: Path | None = None) -> Foun
     return found
 
 
-def _names_in(source: Path, skip: Path | None) -> list[str] | None:
+def names_in(source: Path, skip: Path | None = None) -> list[str] | None:
     """The names of the files in a directory or an archive; None for a single file."""
     if source.is_dir():
         return list(_walk(source, skip))

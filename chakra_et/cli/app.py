@@ -17,6 +17,7 @@ from chakra_et.io.kept import inputs_kept
 VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "convert": ("convert", {}),
     "info": ("info", {}),
+    "formats": ("formats", {}),
     "validate": ("validate", {}),
     "explain": ("validate", {}),
     "fix": ("fix", {}),

@@ -8,15 +8,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from chakra_et.cli.show import show_conversion
+from chakra_et.cli.show_report import show_conversions
 from chakra_et.cli.targets import (
     HOST_HELP,
     TARGET_HELP,
     ForceOption,
     HostTime,
     PrefixOption,
+    QuietOption,
     Target,
+    VerboseOption,
 )
+from chakra_et.cli.terminal import console_for
 from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
@@ -106,6 +109,8 @@ def convert_command(
     host_time: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
     prefix: PrefixOption = None,
     force: ForceOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make ETs of recordings, or write ETs in another form.
 
@@ -140,7 +145,7 @@ def convert_command(
     else:
         _refuse_for_pairs(jobs=jobs, prefix=None if target is not None else prefix)
         conversions = Conversions([convert(host, device, written, **options)], [])
-    console = Console(highlight=False, stderr=is_standard_output(output))
+    console = console_for(stderr=is_standard_output(output))
     sound, cures = True, None
     if target is not None:
         cures, sound = _cure(
@@ -148,8 +153,8 @@ def convert_command(
         )
     if report is not None:
         write_json(_content(conversions, cures, alone=not files), report)
-    for conversion in conversions:
-        show_conversion(console, conversion)
+    if not quiet:
+        show_conversions(console, conversions, verbose)
     if not sound:
         raise typer.Exit(1)
 

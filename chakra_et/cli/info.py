@@ -2,46 +2,128 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from chakra_et.cli.show import show_facts, show_node, show_trace
+from chakra_et.cli.show import node_facts, show_node, show_trace, trace_facts
+from chakra_et.cli.terminal import console_for, print_json, printable, say, show_rows, show_table
 from chakra_et.converters.format import View
-from chakra_et.errors import ChakraError
-from chakra_et.files import read
-from chakra_et.inputs import open_input
+from chakra_et.errors import ChakraError, FormatError
+from chakra_et.inputs import Input, open_input
 from chakra_et.model import Node, Trace
+from chakra_et.search import names_in
+
+_COUNTS = ("nodes", "records", "host nodes")
 
 
 def info_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace of any kind.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Files of any kind, and directories and archives of them.",
+            show_default=False,
+        ),
+    ],
     node: Annotated[
         int | None,
-        typer.Option("--node", metavar="ID", min=0, help="Explain one node of an ET."),
+        typer.Option(
+            "--node", metavar="ID", min=0, help="Explain one node of an ET.", show_default=False
+        ),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say what kind of file this is, by its content, and what is in it."""
-    console = Console(highlight=False)
-    given = open_input(file)
+    """Say what kind of file this is, by its content, and what is in it.
+
+    Several files are listed in a table, one file is shown in full.
+    """
+    found = [given for file in files for given in _inputs(file)]
+    console = console_for()
     if node is not None:
-        if given.view is not View.TRACE:
-            raise ChakraError(
-                f"{file}: {given.format.name}, which has no nodes to show",
-                remedy="--node is for ETs. Make one with: chakra convert",
-            )
-        trace = read(file)
-        show_node(console, trace, _node(trace, node, file))
+        _show_one_node(console, found, node, as_json)
         return
-    console.print(f"{file}: {given.format.name}", style="bold", markup=False, soft_wrap=True)
+    told = [{"path": given.name, "format": given.format.name, **_facts(given)} for given in found]
+    if as_json:
+        print_json(told)
+    elif len(told) == 1:
+        _show_file(console, found[0], told[0])
+    else:
+        _show_files(console, told)
+
+
+def _inputs(source: Path) -> Iterator[Input]:
+    """The file, or the files in it; those that no format recognises are passed over there."""
+    names = names_in(source)
+    if names is None:
+        given = open_input(source)
+        if given.view is View.NONE and not given.format.own:
+            raise given.refused("a trace")
+        yield given
+        return
+    for name in names:
+        try:
+            yield open_input(source / name, str(source / name))
+        except FormatError:
+            continue
+
+
+def _facts(given: Input) -> dict[str, Any]:
+    """What is in a file, as plain data."""
+    if given.format.read is None:
+        return {}
     content = given.read()
     if given.view is View.TRACE:
-        show_trace(console, content)
-    elif given.format.describe is not None:
-        show_facts(console, given.format.describe(content))
-        console.print("  make an ET of it with: chakra convert FILE -o OUT.et")
+        return trace_facts(content)
+    facts = {} if given.format.describe is None else given.format.describe(content)
+    return {"rank": given.rank, **facts}
+
+
+def _show_file(console: Console, given: Input, facts: dict[str, Any]) -> None:
+    say(console, f"{facts['path']}: {facts['format']}", "bold")
+    if given.view is View.TRACE:
+        show_trace(console, facts)
+    elif given.format.read is not None:
+        rest = [(k, v) for k, v in facts.items() if k not in ("path", "format") and v is not None]
+        show_rows(console, rest)
+        say(console, "  make an ET of it with: chakra convert FILE -o OUT.et")
+
+
+def _show_files(console: Console, told: list[dict[str, Any]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("file", "format", "rank", "holds"):
+        table.add_column(title, overflow="fold")
+    for facts in told:
+        counts = [f"{facts[key]} {key}" for key in (*_COUNTS, "edges") if key in facts]
+        rank = facts.get("rank")
+        table.add_row(
+            printable(facts["path"]),
+            facts["format"],
+            "" if rank is None else str(rank),
+            ", ".join(counts),
+        )
+    show_table(console, table)
+
+
+def _show_one_node(console: Console, found: list[Input], node_id: int, as_json: bool) -> None:
+    if len(found) != 1:
+        raise ChakraError(f"--node is about one file, and here are {len(found)}")
+    given = found[0]
+    if given.view is not View.TRACE:
+        raise ChakraError(
+            f"{given.name}: {given.format.name}, which has no nodes to show",
+            remedy="--node is for ETs. Make one with: chakra convert",
+        )
+    trace = given.read()
+    facts = node_facts(trace, _node(trace, node_id, given.path))
+    if as_json:
+        print_json(facts)
+    else:
+        show_node(console, facts)
 
 
 def _node(trace: Trace, node_id: int, file: Path) -> Node:

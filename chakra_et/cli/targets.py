@@ -56,3 +56,7 @@ ForceOption: TypeAlias = Annotated[
         "--force", help="Remove ranks of an earlier run from OUT, if its manifest lists them."
     ),
 ]
+VerboseOption: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show the whole report.")
+]
+QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no report.")]

@@ -1,0 +1,238 @@
+"""How the reports of conversions look: one screen for a run, what matters first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from chakra_et.cli.terminal import say, show_rows, show_table, size
+from chakra_et.conversion import Conversion
+from chakra_et.directory import Conversions, told_passed_over
+from chakra_et.linker.report import Report, Tally
+
+_WARNINGS_SHOWN: Final = 6
+_RANKS_SHOWN: Final = 10
+_DIGITS: Final = re.compile(r"\d+")
+
+
+def show_conversions(console: Console, conversions: Conversions, verbose: bool = False) -> None:
+    """The report of a run: of one rank in lines, of several in a table."""
+    last = told_passed_over(conversions.passed_over)
+    if len(conversions) == 1 or verbose:
+        for conversion in conversions:
+            _show_one(console, conversion, verbose)
+    else:
+        _show_run(console, conversions)
+    _show_warnings(console, conversions, last, verbose)
+    if last is not None:
+        say(console, f"  {last}", "yellow")
+
+
+def _show_one(console: Console, conversion: Conversion, verbose: bool) -> None:
+    report = conversion.report
+    rank = "" if report.rank is None else f" (rank {report.rank})"
+    say(console, f"{conversion.output or 'trace'}{rank}: {_written(report)}", "bold")
+    show_rows(console, _in_full(report) if verbose else _in_short(report))
+
+
+def _written(report: Report) -> str:
+    output = report.output
+    if output is None:
+        return f"{sum(report.nodes.values())} nodes"
+    text = f"{output['nodes']} nodes, {output['edges']} edges"
+    return text if output["bytes"] is None else f"{text}, {size(output['bytes'])}"
+
+
+def _in_short(report: Report) -> list[tuple[str, str]]:
+    """What a person wants to know, without what is nought."""
+    lines = _inputs(report)
+    lines += [("repaired", _repair(repair)) for repair in report.repairs]
+    lines += [("joined", text) for text in _joined([report])]
+    lines += [("nodes", _counts(report.nodes)), ("edges", _edges([report]))]
+    if report.communication:
+        lines.append(("communication", _communication([report])))
+    return lines
+
+
+def _inputs(report: Report) -> list[tuple[str, str]]:
+    """Each input, and what of it was not kept."""
+    lines = []
+    if report.host is not None:
+        kept = _kept(report.host_nodes, "nodes")
+        lines.append(("host trace", f"{report.host['path']}: {kept}"))
+    if report.device is not None:
+        text = f"{report.device['path']}: {_kept(_all(report), 'records')}"
+        events = report.device_events
+        if events.total:
+            text += f"; of device work {_kept(events, 'events')}" + _reasons(events)
+        lines.append(("profile", text))
+    if report.trace is not None:
+        total = sum(tally.total for tally in report.records.values())
+        told = report.trace.get("written")
+        text = f"{report.trace['path']}: all {total} nodes kept" + (f"; {told}" if told else "")
+        lines.append((report.trace["format"], text))
+    return lines
+
+
+def _kept(tally: Tally, what: str) -> str:
+    """`38 nodes, all kept` or `111 records: 19 kept, 36 merged, 56 left out`."""
+    parts = {
+        "kept": tally.kept,
+        "merged": tally.merged,
+        "left out": tally.left_out.total(),
+    }
+    there = {name: count for name, count in parts.items() if count}
+    if list(there) == ["kept"]:
+        return f"{tally.total} {what}, all kept"
+    return f"{tally.total} {what}: " + ", ".join(f"{n} {name}" for name, n in there.items())
+
+
+def _reasons(tally: Tally) -> str:
+    if not tally.left_out:
+        return ""
+    return " (" + "; ".join(f"{n} {why}" for why, n in tally.left_out.most_common()) + ")"
+
+
+def _all(report: Report) -> Tally:
+    """What became of all records of the profile."""
+    everything = Tally()
+    for tally in report.records.values():
+        everything += tally
+    return everything
+
+
+def _repair(repair: dict[str, Any]) -> str:
+    where = "" if repair["offset"] is None else f", first at byte {repair['offset']}"
+    return f"{repair['count']} x {repair['kind']}{where} ({Path(repair['file']).name})"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+
+
+def _edges(reports: Iterable[Report]) -> str:
+    """Edges by kind, and how many of each kind were inferred."""
+    counts, inferred = Counter[str](), Counter[str]()
+    for report in reports:
+        for kind, (count, guessed) in report.edges.items():
+            counts[kind] += count
+            inferred[kind] += guessed
+    return ", ".join(
+        f"{count} {kind}" + (f" ({inferred[kind]} inferred)" if inferred[kind] else "")
+        for kind, count in counts.items()
+        if count
+    )
+
+
+def _communication(reports: Iterable[Report]) -> str:
+    """Communication by operation."""
+    counts, sizes = Counter[str](), Counter[str]()
+    for report in reports:
+        for item in report.communication:
+            name = item["collective"] or item["type"]
+            counts[name] += item["count"]
+            sizes[name] += item["bytes"]
+    return ", ".join(f"{count} {name} of {size(sizes[name])}" for name, count in counts.items())
+
+
+def _in_full(report: Report) -> list[tuple[str, str]]:
+    """Everything that fits a line."""
+    lines = []
+    if report.host is not None:
+        lines.append(
+            ("host nodes", _kept(report.host_nodes, "nodes") + _reasons(report.host_nodes))
+        )
+    if report.device is not None or report.trace is not None:
+        for category, tally in report.records.items():
+            lines.append((category, _kept(tally, "records") + _reasons(tally)))
+    lines += [("repaired", _repair(repair)) for repair in report.repairs]
+    for join in report.joins:
+        lines.append(("joined", f"{join.matched} of {join.of} {join.what}, by {join.by}"))
+    lines += [("nodes", _counts(report.nodes)), ("edges", _edges([report]))]
+    for item in report.communication:
+        name = "not known" if item["pg_name"] is None else item["pg_name"]
+        what = f"{item['count']} {item['collective'] or item['type']}, {size(item['bytes'])}"
+        lines.append(("communication", f"{what}, group {name} (facts from {item['facts_from']})"))
+    return lines
+
+
+def _show_run(console: Console, conversions: Conversions) -> None:
+    """Several ranks: a row for each, and sums below."""
+    reports = [conversion.report for conversion in conversions]
+    outputs = [report.output for report in reports if report.output is not None]
+    written = sum(output["bytes"] for output in outputs)
+    nodes = sum(sum(report.nodes.values()) for report in reports)
+    edges = sum(count for report in reports for count, _ in report.edges.values())
+    folder = conversions[0].output.parent if conversions[0].output else None
+    place = f"{folder}: " if folder is not None else ""
+    total = f"{nodes} nodes, {edges} edges" + (f", {size(written)}" if outputs else "")
+    say(console, f"{place}{len(reports)} ranks, {total}", "bold")
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    for title in ("rank", "host nodes", "device events", "left out", "nodes", "edges", "file"):
+        table.add_column(title, justify="left" if title in ("rank", "file") else "right")
+    for conversion in conversions[:_RANKS_SHOWN]:
+        table.add_row(*_row(conversion))
+    show_table(console, table)
+    if len(reports) > _RANKS_SHOWN:
+        say(console, f"  and {len(reports) - _RANKS_SHOWN} more ranks (-v shows all)", "dim")
+    rows = [("joined", text) for text in _joined(reports)] + [("edges", _edges(reports))]
+    if any(report.communication for report in reports):
+        rows.append(("communication", _communication(reports)))
+    show_rows(console, rows)
+
+
+def _row(conversion: Conversion) -> list[str]:
+    report = conversion.report
+    events = report.device_events
+    lost = report.host_nodes.left_out.total() + events.left_out.total()
+    return [
+        "-" if report.rank is None else str(report.rank),
+        str(report.host_nodes.total),
+        str(events.total),
+        str(lost),
+        str(sum(report.nodes.values())),
+        str(sum(count for count, _ in report.edges.values())),
+        conversion.output.name if conversion.output else "",
+    ]
+
+
+def _joined(reports: list[Report]) -> list[str]:
+    """How many records found each other: the first kind of them, and those with gaps."""
+    of, by = Counter[str](), dict[str, Counter[str]]()
+    for report in reports:
+        of.update({join.what: join.of for join in report.joins})
+        for join in report.joins:
+            by.setdefault(join.what, Counter())[join.by] += join.matched
+    lines = []
+    for place, what in enumerate(of):
+        matched = by[what].total()
+        if of[what] and (place == 0 or matched < of[what]):
+            means = [(how, n) for how, n in by[what].most_common() if n]
+            told = ", ".join(f"{n} by {how}" if len(means) > 1 else f"by {how}" for how, n in means)
+            lines.append(f"{matched} of {of[what]} {what}" + (f", {told}" if told else ""))
+    return lines
+
+
+def _show_warnings(
+    console: Console, conversions: Conversions, last: str | None, verbose: bool
+) -> None:
+    """The warnings of all ranks; those that differ in numbers only count as one."""
+    alike: dict[str, list[tuple[Conversion, str]]] = {}
+    for conversion in conversions:
+        for warning in conversion.report.warnings:
+            if warning != last:
+                alike.setdefault(_DIGITS.sub("#", warning), []).append((conversion, warning))
+    most = len(alike) if verbose else _WARNINGS_SHOWN
+    for told in list(alike.values())[:most]:
+        more = len(told) - 1
+        others = f" (and the like on {more} more rank{'s' * (more > 1)})" if more else ""
+        where = f"rank {told[0][0].report.rank}: " if len(conversions) > 1 else ""
+        say(console, f"  warning: {where}{told[0][1]}{others}", "yellow")
+    if len(alike) > most:
+        say(console, f"  and {len(alike) - most} more warnings (-v shows all)", "yellow")

@@ -1,0 +1,70 @@
+"""Text for people: as wide as the terminal, and in pipes and files as long as it is."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_PIPE_WIDTH: Final = 1 << 16
+"""Wider than any line, for output that nobody wraps."""
+_PREFIXES: Final = ((1 << 40, "TB", 1e12), (1 << 30, "GB", 1e9), (1 << 20, "MB", 1e6))
+
+
+def console_for(*, stderr: bool = False) -> Console:
+    """The console of a command; colours only on a terminal, and none with NO_COLOR."""
+    console = Console(highlight=False, stderr=stderr)
+    return (
+        console
+        if console.is_terminal
+        else Console(highlight=False, stderr=stderr, width=_PIPE_WIDTH)
+    )
+
+
+def printable(text: object) -> str:
+    """Text of a file with control characters as escapes, so that it cannot steer a terminal."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
+
+
+def say(console: Console, text: object, style: str = "") -> None:
+    """Print one line, wrapped where the terminal ends."""
+    console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
+
+
+def show_rows(console: Console, rows: Iterable[tuple[str, object]]) -> None:
+    """Labels and texts side by side, in two columns."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2), pad_edge=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows:
+        table.add_row(printable(label), Text(printable(text)))
+    show_table(console, table)
+
+
+def show_table(console: Console, table: Table) -> None:
+    """Print a table without blanks at the ends of lines."""
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.file.write(line.rstrip() + "\n")
+
+
+def print_json(content: Any) -> None:
+    """Print what msgspec can encode, in a form for people."""
+    text = msgspec.json.format(msgspec.json.encode(content), indent=2)
+    sys.stdout.write(text.decode() + "\n")
+
+
+def size(count: int) -> str:
+    """A number of bytes in a unit that suits it: `37.5 kB`."""
+    for least, unit, factor in _PREFIXES:
+        if count >= least:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count / 1e3:.1f} kB" if count >= 1 << 10 else f"{count} bytes"
