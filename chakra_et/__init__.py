@@ -20,7 +20,7 @@ if not Path(__file__).with_name("converters").is_dir():
 if TYPE_CHECKING:
     from chakra_et.conversion import Conversion, convert
     from chakra_et.definitions import CollectiveType, NodeType
-    from chakra_et.directory import convert_directory
+    from chakra_et.directory import convert_directory, convert_files
     from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
     from chakra_et.feeder import Feeder, FeederSet
     from chakra_et.files import read, write
@@ -46,6 +46,7 @@ __all__ = [
     "__version__",
     "convert",
     "convert_directory",
+    "convert_files",
     "cure",
     "operator_times",
     "read",
@@ -56,7 +57,7 @@ __all__ = [
 _HOMES: Final = {
     "chakra_et.conversion": ("Conversion", "convert"),
     "chakra_et.definitions": ("CollectiveType", "NodeType"),
-    "chakra_et.directory": ("convert_directory",),
+    "chakra_et.directory": ("convert_directory", "convert_files"),
     "chakra_et.errors": ("ChakraError", "FormatError", "LinkError", "OutputError"),
     "chakra_et.feeder": ("Feeder", "FeederSet"),
     "chakra_et.files": ("read", "write"),

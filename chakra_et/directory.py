@@ -117,6 +117,8 @@ def _convert_to(
 ) -> list[Conversion]:
     """The conversions of all pairs, in order of rank, written to a directory if that is given."""
     jobs = min(jobs or _sensible_jobs(pairs), len(pairs))
+    if any(file.is_pipe for pair in pairs for file in pair.files):
+        jobs = 1
     if target is None:
         return _in_order(_numbered(pairs, _convert_together(pairs, options, None, jobs)))
     with run_directory(target, prefix, force) as run:
@@ -238,17 +240,18 @@ def _explained(error: ChakraError, pair: Pair, converted: int, count: int) -> Ch
 def _numbered(pairs: list[Pair], conversions: list[list[Conversion]]) -> dict[int, Conversion]:
     """Each conversion by its rank, or by its place where it has none."""
     found: dict[int, Conversion] = {}
+    owners: dict[int, Path] = {}
     for pair, of_pair in zip(pairs, conversions, strict=True):
         for conversion in of_pair:
             rank = conversion.report.rank
             number = len(found) if rank is None else rank
             if number in found:
                 raise ChakraError(
-                    f"two pairs of files are of rank {number}",
+                    f"two recordings are of rank {number}; the other one is {owners[number]}",
                     path=pair.files[0].path,
                     remedy="Give the files of one run only.",
                 )
-            found[number] = conversion
+            found[number], owners[number] = conversion, pair.files[0].path
     return found
 
 

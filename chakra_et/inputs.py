@@ -15,6 +15,7 @@ from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import FormatError
 from chakra_et.io.aside import Aside
 from chakra_et.io.source import plain_bytes
+from chakra_et.io.spool import is_opened
 
 _LARGE_BYTES: Final = 24 << 20
 _RANK_IN_NAME: Final = (
@@ -60,10 +61,15 @@ class Input:
         return plain_bytes(self.path)
 
     @property
+    def is_pipe(self) -> bool:
+        """Whether only this process can read it: standard input, or another pipe of the shell."""
+        return is_opened(self.path)
+
+    @property
     def is_large(self) -> bool:
         """Whether reading takes longer than another interpreter takes to begin."""
         try:
-            return self.path.stat().st_size >= _LARGE_BYTES
+            return not self.is_pipe and self.path.stat().st_size >= _LARGE_BYTES
         except OSError:
             return False
 

@@ -85,7 +85,7 @@ def test_after_an_error_what_was_there_stays_as_it_was(tmp_path: Path) -> None:
         profile = Profile(info={"backend": "nccl", "rank": 0})
         profile.op("a", 1, 1, rf_id=1)
         profile.write(tmp_path / "in" / f"{name}.json")
-    with pytest.raises(ChakraError, match="two pairs of files are of rank 0"):
+    with pytest.raises(ChakraError, match="two recordings are of rank 0"):
         chakra_et.convert_directory(tmp_path / "in", tmp_path / "out", jobs=1)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["trace.0.et"]
     assert (tmp_path / "out" / "trace.0.et").read_bytes() == b"old"

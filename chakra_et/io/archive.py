@@ -44,11 +44,18 @@ def members(path: Path) -> list[str]:
         try:
             if is_zip(start):
                 with zipfile.ZipFile(file) as archive:
-                    return sorted(i.filename for i in archive.infolist() if not i.is_dir())
-            with tarfile.open(fileobj=file, mode="r:*") as tar:
-                return sorted(member.name for member in tar if member.isfile())
+                    names = [i.filename for i in archive.infolist() if not i.is_dir()]
+            else:
+                with tarfile.open(fileobj=file, mode="r:*") as tar:
+                    names = [member.name for member in tar if member.isfile()]
         except _BROKEN:
             return []
+    return sorted({_known_as(name) for name in names})
+
+
+def _known_as(name: str) -> str:
+    """The name of a member as part of a path, which stays within the archive."""
+    return "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
 
 
 def open_zip(
@@ -57,8 +64,10 @@ def open_zip(
     """The content of one file in a zip archive."""
     try:
         with zipfile.ZipFile(file) as archive:
-            names = [item.filename for item in archive.infolist() if not item.is_dir()]
-            with archive.open(_chosen(path, names, member)) as content:
+            names = {
+                _known_as(item.filename): item for item in archive.infolist() if not item.is_dir()
+            }
+            with archive.open(names[_chosen(path, list(names), member)]) as content:
                 yield from iter(lambda: content.read(BLOCK_BYTES), b"")
     except _BROKEN as error:
         _stop(path, "damaged zip archive", error, repairs)
@@ -75,9 +84,10 @@ def open_tar(
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for item in archive:
-                if not item.isfile() or (member is not None and item.name != member):
+                name = _known_as(item.name)
+                if not item.isfile() or (member is not None and name != member):
                     continue
-                names.append(item.name)
+                names.append(name)
                 if len(names) > 1:
                     _chosen(path, names, member)
                 yield from _content(archive, item)
