@@ -61,36 +61,31 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
 
 
 def _inputs(report: Report) -> list[tuple[str, str]]:
-    """Each input, and what of it was not kept."""
+    """What became of the records of each input."""
     lines = []
     if report.host is not None:
-        kept = _kept(report.host_nodes, "nodes")
-        lines.append(("host trace", f"{report.host['path']}: {kept}"))
+        text = _kept(report.host_nodes, report.host["path"]) + _reasons(report.host_nodes)
+        lines.append(("host nodes", text))
     if report.device is not None:
-        text = f"{report.device['path']}: {_kept(_all(report), 'records')}"
         events = report.device_events
         if events.total:
-            text += f"; of device work {_kept(events, 'events')}" + _reasons(events)
-        lines.append(("profile", text))
+            lines.append(("device events", _kept(events) + _reasons(events)))
+        lines.append(("profile records", _kept(_all(report), report.device["path"])))
     if report.trace is not None:
-        total = sum(tally.total for tally in report.records.values())
         told = report.trace.get("written")
-        text = f"{report.trace['path']}: all {total} nodes kept" + (f"; {told}" if told else "")
-        lines.append((report.trace["format"], text))
+        text = _kept(_all(report), report.trace["path"]) + (f"; {told}" if told else "")
+        lines.append(("ET nodes", text))
     return lines
 
 
-def _kept(tally: Tally, what: str) -> str:
-    """`38 nodes, all kept` or `111 records: 19 kept, 36 merged, 56 left out`."""
-    parts = {
-        "kept": tally.kept,
-        "merged": tally.merged,
-        "left out": tally.left_out.total(),
-    }
+def _kept(tally: Tally, file: str | None = None) -> str:
+    """`38 in FILE, all kept` or `111 in FILE: 19 kept, 36 merged, 56 left out`."""
+    total = str(tally.total) if file is None else f"{tally.total} in {file}"
+    parts = {"kept": tally.kept, "merged": tally.merged, "left out": tally.left_out.total()}
     there = {name: count for name, count in parts.items() if count}
-    if list(there) == ["kept"]:
-        return f"{tally.total} {what}, all kept"
-    return f"{tally.total} {what}: " + ", ".join(f"{n} {name}" for name, n in there.items())
+    if len(there) == 1:
+        return f"{total}, all {next(iter(there))}"
+    return f"{total}: " + ", ".join(f"{n} {name}" for name, n in there.items())
 
 
 def _reasons(tally: Tally) -> str:
@@ -143,14 +138,9 @@ def _communication(reports: Iterable[Report]) -> str:
 
 def _in_full(report: Report) -> list[tuple[str, str]]:
     """Everything that fits a line."""
-    lines = []
-    if report.host is not None:
-        lines.append(
-            ("host nodes", _kept(report.host_nodes, "nodes") + _reasons(report.host_nodes))
-        )
-    if report.device is not None or report.trace is not None:
-        for category, tally in report.records.items():
-            lines.append((category, _kept(tally, "records") + _reasons(tally)))
+    lines = _inputs(report)
+    for category, tally in report.records.items():
+        lines.append((f"  {category}", _kept(tally) + _reasons(tally)))
     lines += [("repaired", _repair(repair)) for repair in report.repairs]
     for join in report.joins:
         lines.append(("joined", f"{join.matched} of {join.of} {join.what}, by {join.by}"))
