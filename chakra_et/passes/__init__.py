@@ -8,6 +8,7 @@
 from chakra_et.passes.astra_sim import (
     drop_lone_collectives,
     drop_metadata_nodes,
+    expect_one_device,
     fill_idle_ranks,
     lower_collectives,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "drop_bad_edges",
     "drop_lone_collectives",
     "drop_metadata_nodes",
+    "expect_one_device",
     "fill_idle_ranks",
     "fold_host",
     "lower_collectives",

@@ -15,6 +15,7 @@ from chakra_et.model import TraceSet
 from chakra_et.passes.astra_sim import (
     drop_lone_collectives,
     drop_metadata_nodes,
+    expect_one_device,
     fill_idle_ranks,
     lower_collectives,
 )
@@ -76,7 +77,7 @@ def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) ->
         return [*row, renumber]
     if target != ASTRA_SIM:
         raise ChakraError(f"no cures for {target!r}", remedy=f"Known: {', '.join(TARGETS)}.")
-    row += [drop_metadata_nodes, renumber]
+    row += [expect_one_device, drop_metadata_nodes, renumber]
     if host == "fold":
         row.append(fold_host)
     return [

@@ -320,6 +320,17 @@ def test_for_astra_sim_leaves_no_error(data: Path, tmp_path: Path) -> None:
         assert groups == {"1": list(range(len(traces)))}
 
 
+def test_work_of_two_devices_is_refused_for_astra_sim() -> None:
+    own = {"is_cpu_op": False, "stream": 7}
+    one, two = (
+        TraceSet({0: trace(node(1, device=0, **own), node(2, device=d, **own))}) for d in (0, 1)
+    )
+    with pytest.raises(ChakraError, match="1 nodes on device 0, 1 nodes on device 1"):
+        passes.cure(two, "astra-sim")
+    assert passes.expect_one_device(one).changes == []
+    assert not passes.cure(two).left.outcomes
+
+
 def test_broken_graph_can_be_cured_if_cycles_may_be_cut(data: Path) -> None:
     from chakra_et import read
 

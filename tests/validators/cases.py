@@ -339,7 +339,8 @@ CASES: dict[str, Case] = {
     ),
     "ET705": Case(lambda: trace(host(1)), lambda: trace(gpu(1))),
     "ET706": Case(
-        lambda: trace(gpu(1), gpu(2, stream=8)), lambda: trace(gpu(1), coll(2, stream=8))
+        lambda: trace(gpu(1, device=0), gpu(2, device=1)),
+        lambda: trace(gpu(1), coll(2, stream=8)),
     ),
     "ET707": Case(
         lambda: trace(*(gpu(i) for i in range(20)), coll(20, deps=(1, 2, 3))),
@@ -406,6 +407,10 @@ CASES: dict[str, Case] = {
         lambda: trace(*(coll(i, involved_dim=(Kind.BOOL_LIST, (True, i > 2))) for i in range(5))),
         lambda: trace(coll(1, involved_dim=(Kind.BOOL_LIST, (True,) * 4)), coll(2)),
         2,
+    ),
+    "ET724": Case(
+        lambda: trace(gpu(1, device=0), coll(2, device=1)),
+        lambda: trace(gpu(1, device=1), coll(2, device=1), host(3, device=0)),
     ),
     "ET730": Case(
         lambda: trace(gpu(1), gpu(2, num_ops=0)), lambda: trace(gpu(1, num_ops=5), host(2)), 2

@@ -73,6 +73,7 @@ NODES = [
         "ET706",
         lambda: trace(coll(1, stream=7), coll(2, stream=8)),
     ),
+    Trap("devices of one process run one by one", "ET724", of("ET724")),
     Trap("kernels that nothing waits for: collectives begin too early", "ET707", of("ET707")),
     Trap("starts are not looked at", "ET708", of("ET708")),
     Trap("one rank is no network", "ET709", of("ET709")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from chakra_et.validators.ordering import issue_order
 from chakra_et.validators.rule import run_rule, trace_rule
 from chakra_et.validators.view import ABSENT, Rows, RunView, TraceView
 
+_SHOWN: Final = 4
 _ENOUGH: Final = 20
 """Nodes from which on a trace is judged by what most of them are."""
 
@@ -97,18 +99,40 @@ def host_nodes(view: TraceView) -> Hits:
     cure="None: know that overlap of kernels, and of collectives, is lost.",
 )
 def streams(view: TraceView) -> Hits:
-    """Computation on more than one stream of the device, or communication on more than one."""
-    stream = view.integers("stream")
+    """Computation on more than one stream of a device, or communication on more than one."""
+    streams = np.stack((view.integers("device"), view.integers("stream")))
     said = []
     for what, rows in (
         ("kernels", view.of_type(NodeType.COMP)),
         ("communication", view.communication),
     ):
-        used = np.unique(stream[rows])
-        used = used[used != ABSENT]
-        if len(used) > 1:
-            said.append(f"{what} on {len(used)} streams")
+        rows = rows[streams[1, rows] != ABSENT]
+        used = np.unique(streams[:, rows], axis=1).shape[1]
+        if used > 1:
+            said.append(f"{what} on {used} streams")
     return view.whole(", ".join(said)) if said else NOTHING
+
+
+@trace_rule(
+    "ET724",
+    "The trace has work of several devices.",
+    why="ASTRA-sim has one device for each rank: what ran at the same time on two devices runs one "
+    "after the other.",
+    cure="Record a process for each device, as torchrun starts them, or convert a profile of the "
+    "work of one device.",
+)
+def devices(view: TraceView) -> Hits:
+    """Computation and communication on more than one device."""
+    device = view.integers("device")
+    rows = np.flatnonzero(~view.on_host & (device != ABSENT))
+    numbers, counts = np.unique(device[rows], return_counts=True)
+    if len(numbers) < 2:
+        return NOTHING
+    pairs = zip(numbers.tolist(), counts.tolist(), strict=True)
+    shown = ", ".join(
+        f"{count} nodes on device {number}" for number, count in islice(pairs, _SHOWN)
+    )
+    return view.whole(shown + ", …" * (len(numbers) > _SHOWN))
 
 
 @trace_rule(
