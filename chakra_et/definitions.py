@@ -728,6 +728,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "rest_of": Attribute(
+        name="rest_of",
+        scope="node",
+        kind=Kind.UINT64,
+        accepts=_INTEGER,
+        unit="",
+        meaning=(
+            "This node is no call of its own: it is what is left of the node with this id, and of "
+            "its callers, behind the last launch of a thread or before a wait. The time is that of "
+            "`time_parts`."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "polling": Attribute(
         name="polling",
         scope="node",
@@ -749,10 +764,39 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_INTEGER,
         unit="ns",
         meaning=(
-            "Of device work: the time between the end of what it waits for and its start, taken by "
-            "the device's front end; of a transfer of a backend on the host: what its worker "
-            "thread took to go on. Negative for work that began so long before the end of its "
-            "predecessor on the stream. Absent means 0."
+            "Of device work: the time between the end of what it waits for and its start, up to 20 "
+            "us, taken by the device's front end; of a transfer of a backend on the host: what its "
+            "worker thread took to go on. Negative for work that began so long before the end of "
+            "its predecessor on the stream. Absent means 0."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
+    "late_ns": Attribute(
+        name="late_ns",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="ns",
+        meaning=(
+            "How long after the end of all that the node waits for it started, where that is more "
+            "than 20 us and nothing in the files explains it: work of a device or of a worker "
+            "thread, or what begins a thread. Absent means 0."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
+    "contention_ns": Attribute(
+        name="contention_ns",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="ns",
+        meaning=(
+            "The same of device work that started late while other streams of its device were at "
+            "work all the time. Absent means 0."
         ),
         writers=("chakra-et",),
         readers=("chakra-et",),
@@ -1596,6 +1640,15 @@ class NodeAttributes:
         return self._text("time_parts")
 
     @property
+    def rest_of(self) -> int | None:
+        """This node is no call of its own: it is what is left of the node with this id, and of its
+        callers, behind the last launch of a thread or before a wait.
+
+        The time is that of `time_parts`.
+        """
+        return self._integer("rest_of")
+
+    @property
     def polling(self) -> bool | None:
         """True on a thread that runs no operation and only asks, again and again, whether work is
         done.
@@ -1606,14 +1659,33 @@ class NodeAttributes:
 
     @property
     def lag_ns(self) -> int | None:
-        """Of device work: the time between the end of what it waits for and its start, taken by the
-        device's front end; of a transfer of a backend on the host: what its worker thread took
-        to go on.
+        """Of device work: the time between the end of what it waits for and its start, up to 20 us,
+        taken by the device's front end; of a transfer of a backend on the host: what its worker
+        thread took to go on.
 
         Negative for work that began so long before the end of its predecessor on the stream. Absent
         means 0. Unit: ns.
         """
         return self._integer("lag_ns")
+
+    @property
+    def late_ns(self) -> int | None:
+        """How long after the end of all that the node waits for it started, where that is more than
+        20 us and nothing in the files explains it: work of a device or of a worker thread, or
+        what begins a thread.
+
+        Absent means 0. Unit: ns.
+        """
+        return self._integer("late_ns")
+
+    @property
+    def contention_ns(self) -> int | None:
+        """The same of device work that started late while other streams of its device were at work
+        all the time.
+
+        Absent means 0. Unit: ns.
+        """
+        return self._integer("contention_ns")
 
     @property
     def return_ns(self) -> int | None:

@@ -77,10 +77,7 @@ def test_a_call_that_still_runs_hands_over_as_the_transfer_begins(tmp_path: Path
     assert times(first) == (0, 40)
     assert times(*nodes.where(name="wrap")) == (40, 80)
     assert times(second) == (2600, 20)
-    assert [t.attributes.get("lag_ns", 0) for t in nodes.where(name="gloo:all_reduce")] == [
-        0,
-        80000,
-    ]
+    assert [t.late_ns for t in nodes.where(name="gloo:all_reduce")] == [None, 80_000]
 
 
 def test_another_number_before_tells_nothing(tmp_path: Path) -> None:
@@ -112,8 +109,11 @@ def test_a_faster_transfer_lets_the_waiting_thread_go_on(
     assert done.figures[0].span_ns == span * 1000
 
 
-def test_what_a_backend_does_inside_a_transfer_ends_with_it(tmp_path: Path) -> None:
-    """A gather copies what came in; the worker then idles for 2 ms, which is nobody's time."""
+def test_what_a_backend_does_inside_a_transfer_is_over_with_it(tmp_path: Path) -> None:
+    """A gather copies what came in; the worker then idles for 2 ms, which is nobody's time.
+
+    The transfer has its whole time, and tells what of it went into the copy.
+    """
     profile = (
         Profile()
         .op("c10d::allgather_", 0, 20, rf_id=10)
@@ -124,8 +124,10 @@ def test_what_a_backend_does_inside_a_transfer_ends_with_it(tmp_path: Path) -> N
     )
     result = converted(profile, tmp_path)
     nodes = result.trace.nodes
-    assert times(*nodes.where(name="gloo:all_gather")) == (40, 460)
-    assert times(*nodes.where(name="aten::copy_")) == (500, 140)
+    (gather,), (copy,) = nodes.where(name="gloo:all_gather"), nodes.where(name="aten::copy_")
+    assert times(gather) == (40, 600)
+    assert times(copy) == (640, 0)
+    assert gather.time_parts == f"{copy.id}:80000"
     assert times(*nodes.where(name="gloo:all_reduce")) == (2700, 200)
     assert {(0, 40), (2600, 2700)} <= set(thread_edges(result))
 

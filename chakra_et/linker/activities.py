@@ -39,7 +39,8 @@ class Activities:
     device work: rows of this table, or `NONE`. `called_by` and `launched_by` are the `Evidence` of
     caller and launch. `host_order` lists the timed host activities by lane and start. Joins, which
     are no work and stand between many that wait for many, have `Role.SYNC` and neither host nor
-    record.
+    record. `rests` are the rows of what is left of others behind their last launch (see `rests.py`):
+    they have no record of their own. `device` is the number of the device that work runs on.
     """
 
     host: Rows
@@ -55,6 +56,8 @@ class Activities:
     nested_in: Rows
     host_order: Rows
     beside: Rows
+    rests: Rows
+    device: Rows
 
     def __len__(self) -> int:
         return len(self.host)
@@ -109,6 +112,8 @@ def collect(
         nested_in=np.full(len(record), NONE, np.int64),
         host_order=np.zeros(0, np.int64),
         beside=np.zeros(0, np.int64),
+        rests=np.zeros(0, np.int64),
+        device=np.full(len(record), NONE, np.int64),
     )
     if device is not None:
         _take_times(table, device)
@@ -134,6 +139,7 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
         use = work & (told != NO_ID)
         own[use] = told[use]
     table.lane[timed] = codes(work, place, line)
+    table.device[timed[work]] = place[work]
 
 
 def _nest(table: Activities, device: DeviceTrace) -> None:
@@ -168,7 +174,8 @@ def with_joins(table: Activities, time_ns: Rows, lane: Rows) -> Activities:
     """The table with joins as its last rows: each is at one time, and in the order of its lane."""
     count = len(time_ns)
     new: dict[str, npt.NDArray[Any]] = dict.fromkeys(
-        ("host", "record", "caller", "launch", "nested_in"), np.full(count, NONE, np.int64)
+        ("host", "record", "caller", "launch", "nested_in", "device"),
+        np.full(count, NONE, np.int64),
     )
     new |= {
         "role": np.full(count, int(Role.SYNC), np.int64),
@@ -176,6 +183,7 @@ def with_joins(table: Activities, time_ns: Rows, lane: Rows) -> Activities:
         "end_ns": time_ns,
         "lane": lane,
         "called_by": np.full(count, Evidence.CALL_NESTING, np.uint8),
+        "launched_by": np.full(count, Evidence.LAUNCH_CORRELATION, np.uint8),
     }
     return replace(table, **{n: np.append(getattr(table, n), column) for n, column in new.items()})
 

@@ -21,7 +21,7 @@ from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Codes, guessed
 from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.owners import exclusive_ns, owned_parts
+from chakra_et.linker.owners import exclusive_ns, main_owners, owned_parts
 from chakra_et.linker.polls import polling
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
@@ -50,7 +50,8 @@ def assemble(
     The second value is the `Evidence` of each edge.
     """
     table, order, own = graph.table, graph.order, graph.own
-    view = _View(table, host, device, order)
+    parts = owned_parts(table, own.begin_ns, own.end_ns)
+    view = _View(table, host, device, order, main_owners(table, parts))
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
     duration_ns = np.where(timed, own.end_ns[order] - own_start_ns, 0)
@@ -70,7 +71,8 @@ def assemble(
     )
     moved = np.flatnonzero(timed & (own_start_ns != start_ns))
     nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
-    for name, values in (("lag_ns", own.lag_ns[order]), ("return_ns", own.return_ns[order])):
+    for name in ("lag_ns", "late_ns", "contention_ns", "return_ns"):
+        values = getattr(own, name)[order]
         rows = np.flatnonzero(values)
         nodes.attributes.add(name, Kind.INT64, values[rows], rows)
     waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())
@@ -87,7 +89,6 @@ def assemble(
         (view.place[graph.kernels] + 1).astype(np.uint64)[companions],
         view.place[graph.companions][companions],
     )
-    parts = owned_parts(table, own.begin_ns, own.end_ns)
     set_time_parts(nodes, parts.moved(view.place))
     edges, evidence = _edges(order, graph.edges)
     return Trace(nodes, edges, _metadata(host, device, groups)), evidence
@@ -102,6 +103,7 @@ class _View:
         host: HostTrace | None,
         device: DeviceTrace | None,
         order: Rows,
+        rest_of: Rows,
     ) -> None:
         self.table = table
         self.host = host
@@ -113,6 +115,10 @@ class _View:
         self.record = table.record[order]
         self.role = table.role[order]
         self.on_stream = np.isin(table.lane, table.lane[table.work])[order]
+        # The rests of others are shown as what they go on with.
+        self.rests, self.rest_of = self.place[table.rests], self.place[rest_of]
+        self.shown = self.record.copy()
+        self.shown[self.rests] = self.record[self.rest_of]
         self.on_host = np.flatnonzero(self.host_row != NONE)
         self.on_record = np.flatnonzero(self.record != NONE)
 
@@ -130,6 +136,7 @@ class _View:
             code[self.on_host] = self.host.name[self.host_row[self.on_host]]
         joins = np.flatnonzero(self.role == Role.SYNC)
         code[joins] = len(self.names()) - len(JOIN_NAMES) + self.on_stream[joins]
+        code[self.rests] = code[self.rest_of]
         return code
 
     def texts(self, side: str) -> npt.NDArray[np.int32]:
@@ -147,7 +154,7 @@ class _View:
 
     def from_record(self, name: str, rows: Rows) -> Any:
         """A column of the profile for the given nodes."""
-        return getattr(self.device, name)[self.record[rows]]
+        return getattr(self.device, name)[self.shown[rows]]
 
 
 def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[np.int32]:
@@ -222,10 +229,15 @@ def _add_texts(
 def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     device, rows = view.device, view.on_record
     assert device is not None
-    codes = view.from_record("category", rows)
-    _add_texts(attributes, "category", rows, codes, device.categories.in_order)
-    threads = rows[view.role[rows] != Role.WORK]
+    rests = np.sort(view.rests)
+    shown = np.union1d(rows, rests)
+    codes = view.from_record("category", shown)
+    _add_texts(attributes, "category", shown, codes, device.categories.in_order)
+    threads = shown[view.role[shown] != Role.WORK]
     _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
+    goes_on = (view.rest_of[np.argsort(view.rests)] + 1).astype(np.uint64)
+    attributes.add("rest_of", Kind.UINT64, goes_on, rests)
+    threads = np.setdiff1d(threads, rests)
     table = view.table
     inclusive = np.where(table.lane != NONE, table.end_ns - table.start_ns, 0)
     for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive_ns(table))):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final
 
@@ -51,6 +51,12 @@ class Found:
     def of(self, table: Activities) -> dict[int, Communication]:
         """Communications of the rows of a table."""
         return {row: item for row, item in self.by_row.items() if row < len(table)}
+
+    def behind(self, table: Activities, count: int) -> Found:
+        """The same for a table that is longer by so many rows, none of which communicates."""
+        size = len(table)
+        moved = {row + count * (row >= size): item for row, item in self.by_row.items()}
+        return replace(self, by_row=moved)
 
 
 @dataclass

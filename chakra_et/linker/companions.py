@@ -47,16 +47,18 @@ def with_companions(
     """
     edges, joined = _with_joins(len(table) + len(kernels), kernels, edges)
     rows = np.arange(len(table), len(table) + len(kernels))
+    lists = ("host_order", "beside", "rests")
+    same = {name: getattr(table, name) for name in lists}
     longer = {
         item.name: np.append(getattr(table, item.name), getattr(table, item.name)[kernels])
         for item in fields(table)
-        if item.name not in ("host", "host_order", "beside")
+        if item.name not in ("host", *lists)
     }
     host = np.append(table.host, np.full(len(kernels), NONE, np.int64))
     place = np.empty(len(table), np.int64)
     place[order] = np.arange(len(table))
     ended, nothing = own.end_ns[joined], np.zeros(len(joined), np.int64)
-    beside = Activities(host=host, host_order=table.host_order, beside=table.beside, **longer)
+    beside = Activities(host=host, **longer, **same)
     joins = len(beside) + np.arange(len(joined))
     return Graph(
         table=with_joins(beside, ended, table.lane[joined]),
@@ -65,9 +67,10 @@ def with_companions(
         own=OwnTime(
             np.concatenate((own.begin_ns, own.begin_ns[kernels], ended)),
             np.concatenate((own.end_ns, own.end_ns[kernels], ended)),
-            np.concatenate((own.lag_ns, own.lag_ns[kernels], nothing)),
-            np.concatenate((own.return_ns, own.return_ns[kernels], nothing)),
-            own.unexplained,
+            *(
+                np.concatenate((column, column[kernels], nothing))
+                for column in (own.lag_ns, own.late_ns, own.contention_ns, own.return_ns)
+            ),
         ),
         companions=rows,
         kernels=kernels,

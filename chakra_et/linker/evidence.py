@@ -44,6 +44,7 @@ class Evidence(IntEnum):
     THREAD_FLOW = EdgeKind.THREAD, "fwdbwd flow"
     THREAD_SEQUENCE = EdgeKind.THREAD, "sequence number"
     THREAD_TIMES = EdgeKind.THREAD, "times", True
+    THREAD_BEGINS = EdgeKind.THREAD, "first of its thread", True
     LAUNCH_CORRELATION = EdgeKind.LAUNCH, "correlation id"
     LAUNCH_ARROW = EdgeKind.LAUNCH, "arrow to the work"
     STREAM_ORDER = EdgeKind.STREAM, "order of starts"

@@ -41,6 +41,14 @@ class HandOver:
     flows: int
     joined: int
 
+    def behind(self, count: int) -> HandOver:
+        """The same for a table that is longer by so many rows, which follow nothing."""
+        none = np.full(count, NONE, np.int64)
+        by = np.full(count, Evidence.THREAD_TIMES, np.uint8)
+        named = np.append(self.named, np.zeros(count, np.bool_))
+        columns = np.append(self.forward, none), np.append(self.by, by), named
+        return HandOver(*columns, self.flows, self.joined)
+
     def lanes(self, table: Activities) -> Rows:
         """By activity, the thread of the operation that it follows, or `NONE`."""
         return np.where(self.forward != NONE, table.lane[self.forward], NONE)

@@ -41,6 +41,8 @@ class HostTime:
     activity whose own time ends last before `waiting[k]` starts on the thread that was waited for.
     `by[k]` is the `Evidence` that named that thread. A transfer on a worker thread waits for the
     operation that asked for it, which may still run then. `workers` lists these transfers.
+    `begun` lists what begins a thread without having waited for any, and `begun_after[k]` what the
+    thread that had something to do last did last before: that one started it, as far as times tell.
     """
 
     end_ns: Rows
@@ -48,6 +50,8 @@ class HostTime:
     waited_for: Rows
     by: Codes
     workers: Workers
+    begun: Rows
+    begun_after: Rows
 
 
 def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostTime:
@@ -56,7 +60,7 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     end_ns = table.end_ns.copy()
     if len(order) == 0:
         none = np.zeros(0, np.int64)
-        return HostTime(end_ns, none, none, none.astype(np.uint8), workers)
+        return HostTime(end_ns, none, none, none.astype(np.uint8), workers, none, none)
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)
     first = np.append(True, last[:-1])
@@ -66,25 +70,32 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
     end_ns[order] = np.where(last, busy_until, following)
 
     forward = hand_over.lanes(table)[order]
-    waits, blockers, told = _waits(table, order, first, last, following, idle_from, forward)
+    gaps = _waits(table, order, first, last, following, idle_from, forward)
     asked = workers.transfers[workers.asked != NONE]
     ended_beside, goes_on = resumed(table, workers)
-    open_ = ~np.isin(order[waits], asked) & (told | ~np.isin(order[waits], goes_on))
-    waits, blockers, told = waits[open_], blockers[open_], told[open_]
+    waits = gaps.places
+    open_ = ~np.isin(order[waits], asked) & (gaps.told | ~np.isin(order[waits], goes_on))
+    waits, blockers, told = waits[open_], gaps.lanes[open_], gaps.told[open_]
     # Where a thread waited, the activity before ends when the thread became idle.
     held = _held(order, goes_on, idle_from, table.end_ns[ended_beside])
     before = np.union1d(waits[~first[waits]], held) - 1
     end_ns[order[before]] = idle_from[before]
-    end_ns[workers.last] = table.end_ns[workers.transfers]
+    # A transfer lasts as recorded. What a backend does inside is its time, and is over with it.
+    end_ns[workers.transfers] = table.end_ns[workers.transfers]
+    end_ns[workers.inside] = table.end_ns[workers.around]
     waited_for = _last_ended(table, order, end_ns, blockers, start[waits])
     found = waited_for != NONE
     may_grow = np.append(before, np.flatnonzero(last))
-    may_grow = may_grow[~np.isin(order[may_grow], workers.last)]
+    busy = np.append(workers.transfers, workers.inside)
+    may_grow = may_grow[~np.isin(order[may_grow], busy)]
     limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
     _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
     waiting = order[waits[found]]
     inside, ended = _ended_inside(table, workers, end_ns)
     new = ~np.isin(inside, waiting)
+    begun = order[gaps.begun]
+    begun_after = _last_ended(table, order, end_ns, gaps.starters, table.start_ns[begun])
+    alone = (begun_after != NONE) & ~np.isin(begun, np.append(asked, goes_on))
     by = np.where(told[found], hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES))
     by_times = int(new.sum()) + len(goes_on)
     askers = workers.asked[workers.asked != NONE]
@@ -100,6 +111,8 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
             )
         ),
         workers,
+        begun[alone],
+        begun_after[alone],
     )
 
 
@@ -157,6 +170,21 @@ def _search_in_lanes(lanes: Rows, values: Rows, lane: Rows, wanted: Rows) -> Row
     return np.searchsorted(keys, lane * width + rank[len(values) :], "right")
 
 
+@dataclass
+class _Gaps:
+    """Places in the host order that begin after a wait of their thread, or that begin a thread.
+
+    The thread of `places[k]` waited for `lanes[k]`, and `told[k]` says whether ids tell that. What
+    is `begun` began a thread otherwise; `starters` are the lanes that had something to do before.
+    """
+
+    places: Rows
+    lanes: Rows
+    told: npt.NDArray[np.bool_]
+    begun: Rows
+    starters: Rows
+
+
 def _waits(
     table: Activities,
     order: Rows,
@@ -165,8 +193,8 @@ def _waits(
     following: Rows,
     idle_from: Rows,
     forward_lane: Rows,
-) -> tuple[Rows, Rows, npt.NDArray[np.bool_]]:
-    """Places in `order` that begin after a wait, the lane waited for, and whether ids tell it."""
+) -> _Gaps:
+    """What begins on each thread after a wait, or first."""
     lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
     gap_before = np.zeros(len(order), np.int64)
     idle_since = np.full(len(order), UNTIMED, np.int64)
@@ -178,7 +206,8 @@ def _waits(
     lanes = np.setdiff1d(lane[table.role[order] == Role.OP], table.lane[table.beside])
     candidates = candidates[np.isin(lane[candidates], lanes)]
     if len(lanes) < 2:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        none = np.zeros(0, np.int64)
+        return _Gaps(none, none, np.zeros(0, np.bool_), none, none)
     best_end, blocker = _ended_elsewhere(lane, end, lanes, lane[candidates], start[candidates])
     # A thread that waits goes on soon after what it waited for has ended; else it slept.
     late = start[candidates] - best_end
@@ -189,7 +218,8 @@ def _waits(
     blocker = np.where(told, forward, blocker)
     begins = first[candidates] & (best_end != UNTIMED) & (late <= WAKE_NS)
     use = (told | begins | ended_inside) & (blocker != NONE)
-    return candidates[use], blocker[use], told[use]
+    alone = first[candidates] & ~use & (blocker != NONE)
+    return _Gaps(candidates[use], blocker[use], told[use], candidates[alone], blocker[alone])
 
 
 def _ended_elsewhere(

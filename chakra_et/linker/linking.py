@@ -57,6 +57,7 @@ from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_b
 from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
+from chakra_et.linker.rests import find_rests, with_rests
 from chakra_et.linker.seen import Seen
 from chakra_et.linker.told import give_callers, leave_unsaid, told_join, told_syncs
 from chakra_et.linker.workers import Workers, find_workers
@@ -121,12 +122,18 @@ def link(
     if host is not None:
         data = data_edges(table, host, found.by_row, warnings)
         warnings += end_at_readers(table, data, workers)
+    hand_over = find_hand_over(table, device)
+    time = host_time(table, hand_over, workers)
+    if device is not None and len(rests := find_rests(table, device, time)):
+        found, hand_over = found.behind(table, len(rests)), hand_over.behind(len(rests))
+        table = with_rests(table, rests)
     arrows, drawn = graph_arrows(table, device, warnings)
     communication = np.array(sorted(found.of(table)), np.int64)
     waits = _waits(table, device, streams, communication, arrows)
     if linked is None:
+        added = len(waits.table) - len(table)
+        found, hand_over = found.behind(table, added), hand_over.behind(added)
         table = waits.table
-    hand_over = find_hand_over(table, device)
     time = host_time(table, hand_over, workers)
     if linked is not None:
         waits.syncs = told_syncs(table, linked, carriers)
@@ -137,7 +144,7 @@ def link(
     if device is not None:
         edges = [_in_own_time(table, own, found, warnings) for found in edges]
     order, edges = _forward_order(table, host, streams, workers, own, edges, warnings)
-    warnings += _device_warnings(streams, own)
+    warnings += _late_warnings(table, streams, own)
     graph = with_companions(table, order, edges, own, found.kernels)
     trace, evidence = assemble(graph, host, device, waits.scopes, found.by_row, groups)
     kept = ~redundant_edges(trace)
@@ -251,17 +258,24 @@ def _more_edges(
     return [*more, guessed]
 
 
-def _device_warnings(streams: StreamOrder, own: OwnTime) -> list[str]:
+def _late_warnings(table: Activities, streams: StreamOrder, own: OwnTime) -> list[str]:
     warnings = []
     if streams.overlaps:
         warnings.append(
             f"{streams.overlaps} device activities start before their predecessor on the stream "
             "has ended; they wait for most of it, or for the last one that had"
         )
-    if own.unexplained:
+    known = "than all that they are known to wait for"
+    late, held = own.late_ns[table.work], own.contention_ns
+    if late.any():
         warnings.append(
-            f"{own.unexplained} device activities start more than {LAG_NS // 1000} us after all "
-            "that they are known to wait for; the files do not show what held them"
+            f"{np.count_nonzero(late)} device activities start more than {LAG_NS // 1000} us later "
+            f"{known}, {late.sum() / 1e6:.3f} ms together; the files do not show what held them"
+        )
+    if held.any():
+        warnings.append(
+            f"{np.count_nonzero(held)} device activities start more than {LAG_NS // 1000} us later "
+            f"{known}, {held.sum() / 1e6:.3f} ms together, while other streams were at work"
         )
     return warnings
 

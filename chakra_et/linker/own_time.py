@@ -17,31 +17,33 @@ from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
+from chakra_et.linker.rests import first_given
 from chakra_et.model import EdgeKind
 
 Rows = npt.NDArray[np.int64]
 
 LAG_NS: Final = 20_000
-"""Device work that starts later than this after all that it is known to wait for waited for
-something that the files do not show."""
+"""Work that starts later than this after all that it is known to wait for waited for something that
+the files do not show."""
 
 
 @dataclass
 class OwnTime:
-    """By activity: where its own time begins and ends, and, of device work, its lag.
+    """By activity: where its own time begins and ends, and how long after what it waits for.
 
-    A lag is the time from the end of what device work waits for to its start, where the device's
-    front end explains it; it is negative for work that began before the end of its predecessor on
-    the stream, and then counts from that end alone. `return_ns` is what the blocking copy right
-    before a call that waits itself took to return. `unexplained` counts device work that started
-    later than its lag says.
+    `lag_ns` is that time for work of a device or of a worker thread, where the front end explains
+    it; it is negative for work that began before the end of its predecessor on the stream, and then
+    counts from that end alone. Where it is more than `LAG_NS`, it is `contention_ns` if other
+    streams of the device were at work all the time, else `late_ns`, which nothing explains.
+    `return_ns` is what the blocking copy right before a call that waits itself took to return.
     """
 
     begin_ns: Rows
     end_ns: Rows
     lag_ns: Rows
+    late_ns: Rows
+    contention_ns: Rows
     return_ns: Rows
-    unexplained: int
 
 
 def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: EdgeList) -> OwnTime:
@@ -60,22 +62,40 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     _begin_after_transfers(table, time, edges, begin, end)
     host = table.timed_host
     begin[host] = np.minimum(begin[host], end[host])
+    inside = time.workers.inside
+    begin[inside] = end[inside]
     stream = _ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
     others = _ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
     ready = np.maximum(stream, others)
-    work = table.work & (ready != UNTIMED)
-    transfers = time.workers.transfers[ready[time.workers.transfers] != UNTIMED]
-    lag = np.where(work, table.start_ns - ready, 0)
-    late = lag > LAG_NS
-    # The first use of a stream may take any time: code is loaded, queues are made.
-    lag[late & (stream != UNTIMED)] = 0
+    given = table.work.copy()
+    given[time.workers.transfers] = True
+    given[time.begun] = True
+    delay = np.where(given & (ready != UNTIMED), table.start_ns - ready, 0)
+    late = delay > LAG_NS
+    late[time.begun] = True
+    filled = late & table.work
+    filled[filled] = _filled(table, np.flatnonzero(filled), ready)
     # Only work that runs beside its predecessor on the stream starts before what it waits for ends.
-    beside = work & (stream != UNTIMED) & (table.start_ns < stream)
-    lag[lag < 0] = 0
+    beside = table.work & (stream != UNTIMED) & (table.start_ns < stream)
+    lag = np.where(late, 0, np.maximum(delay, 0))
     lag[beside] = (table.start_ns - stream)[beside]
-    # A worker thread takes what time it takes to go on with what it was given.
-    lag[transfers] = np.maximum(table.start_ns - ready, 0)[transfers]
-    return OwnTime(begin, end, lag, returned, int(np.count_nonzero(late)))
+    delay = np.maximum(delay, 0)
+    late_ns, contention = (np.where(rows, delay, 0) for rows in (late & ~filled, filled))
+    return OwnTime(begin, end, lag, late_ns, contention, returned)
+
+
+def _filled(table: Activities, rows: Rows, ready: Rows) -> npt.NDArray[np.bool_]:
+    """Which of some late works had others at work on their device from when they were ready on."""
+    work = np.flatnonzero(table.work)
+    order = work[np.lexsort((table.start_ns[work], table.device[work]))]
+    result = np.zeros(len(table), np.bool_)
+    for mine in np.split(order, np.flatnonzero(np.diff(table.device[order])) + 1):
+        until = np.maximum.accumulate(table.end_ns[mine])
+        # A pause that no front end takes begins a new block of work.
+        paused = np.append(True, table.start_ns[mine][1:] - until[:-1] > LAG_NS)[: len(mine)]
+        begun = table.start_ns[mine][np.flatnonzero(paused)][np.cumsum(paused) - 1]
+        result[mine] = ~paused & (begun <= ready[mine] + LAG_NS)
+    return result[rows]
 
 
 def _neighbours(table: Activities) -> tuple[Rows, Rows]:
@@ -90,16 +110,8 @@ def _neighbours(table: Activities) -> tuple[Rows, Rows]:
 
 
 def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, after: Rows) -> None:
-    # Where the call itself was not recorded, its operation stands for it.
-    launcher = np.where(table.launch != NONE, table.launch, table.caller)
-    launcher[time.workers.transfers] = time.workers.asked
-    given = table.work.copy()
-    given[time.workers.transfers] = True
-    work = np.flatnonzero(given & (launcher != NONE))
-    first = np.full(len(table), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(first, launcher[work], table.start_ns[work])
-    calls = np.unique(launcher[work])
-    calls = calls[first[calls] < end[calls]]
+    first = first_given(table, time.workers)
+    calls = np.flatnonzero(first < end)
     end[calls] = np.maximum(first[calls], table.start_ns[calls])
     waiting = np.zeros(len(table), np.bool_)
     waiting[time.waiting] = True

@@ -38,7 +38,7 @@ class Moments:
 
 def moments(table: Activities) -> Moments:
     """Whose time the threads' timelines are. One step for each start and end of an activity."""
-    order = table.host_order
+    order = table.host_order[~np.isin(table.host_order, table.rests)]
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)[: len(order)]
     until = np.where(last, _NEVER, np.append(start[1:], 0)[: len(order)])
@@ -66,6 +66,18 @@ def exclusive_ns(table: Activities) -> Rows:
     took = pieces.begin_ns[own + 1] - pieces.begin_ns[own]
     # bincount adds floats; whole nanoseconds below 2**53 stay exact.
     return np.bincount(pieces.owner[own], took, minlength=len(table)).astype(np.int64)
+
+
+def main_owners(table: Activities, parts: TimeParts) -> Rows:
+    """Whose most of the time of each of the table's rests is; else what was open when it began."""
+    told = np.flatnonzero(np.isin(parts.node, table.rests) & ~parts.gap)
+    told = told[np.argsort(parts.ns[told], kind="stable")]
+    owner = np.full(len(table), NONE, np.int64)
+    order = table.host_order
+    at = np.flatnonzero(np.isin(order, table.rests))
+    owner[order[at]] = order[at - 1]
+    owner[parts.node[told]] = parts.owner[told]
+    return owner[table.rests]
 
 
 def owned_parts(table: Activities, begin_ns: Rows, end_ns: Rows) -> TimeParts:

@@ -38,6 +38,7 @@ WAIT_RECORD: Final = "record of a wait: evidence, not work"
 UNRECORDED: Final = "unrecorded parents"
 JOINS: Final = "joins of many waits"
 SHARING: Final = "further communications of a kernel"
+RESTS: Final = "rests of work behind the last launch of a thread, or before a wait"
 UNREADABLE: Final = "(unreadable)"
 OUTSIDE: Final = "outside of the window"
 
@@ -178,6 +179,7 @@ def make_report(
         UNRECORDED: host.stubs if host else 0,
         SHARING: len(communication.kernels),
         JOINS: joins,
+        RESTS: len(table.rests),
     }
     types, counts = np.unique(trace.nodes.type, return_counts=True)
     return Report(
@@ -286,7 +288,7 @@ def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None)
     by_id = Evidence.LAUNCH_CORRELATION
     told = table.launched_by[launched] == by_id
     called = table.caller[table.launch[launched]] != NONE
-    calls = np.flatnonzero(table.role == Role.CALL)
+    calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NONE))
     joins.append(
         JoinTally("device events to launching calls", by_id.label, _count(told), len(work))
     )

@@ -32,14 +32,16 @@ class Workers:
     """`transfers` are the outermost activities of threads that only communicate, and those that
     run beside the thread that asked for them.
 
-    `last[k]` is the last activity inside `transfers[k]`, or itself: a backend may copy what it has
-    got. `asked[k]` is what its thread did last when `transfers[k]` was asked for, or `NONE`;
-    `request[k]` is the operation of the framework that asked, which is the same or around it.
+    `inside` are the activities inside transfers, as a backend may copy what it has got, and
+    `around[i]` is the transfer around `inside[i]`. `asked[k]` is what its thread did last when
+    `transfers[k]` was asked for, or `NONE`; `request[k]` is the operation of the framework that
+    asked, which is the same or around it.
     `waits` are operations of other threads that do nothing but wait for a transfer.
     """
 
     transfers: Rows
-    last: Rows
+    inside: Rows
+    around: Rows
     asked: Rows
     request: Rows
     waits: Rows
@@ -47,7 +49,7 @@ class Workers:
     @classmethod
     def none(cls) -> Workers:
         """No transfers, as in a run without such a backend."""
-        return cls(*(np.zeros(0, np.int64) for _ in range(5)))
+        return cls(*(np.zeros(0, np.int64) for _ in range(6)))
 
     def requests(self) -> dict[int, int]:
         """The operation that asked, by transfer, where one is known to have."""
@@ -74,7 +76,7 @@ def find_workers(table: Activities, device: DeviceTrace | None) -> Workers:
     asks = np.zeros(len(table) + 1, np.bool_)
     asks[callers] = asking[device.name[table.record[callers]]]
     asked, request = _asked(table, device.rf_id, callers, asks, transfers)
-    return Workers(transfers, _last_inside(table, transfers), asked, request, waits)
+    return Workers(transfers, *_inside(table, transfers), asked, request, waits)
 
 
 def _asked(
@@ -111,16 +113,13 @@ def _around(table: Activities, rows: Rows, asks: npt.NDArray[np.bool_]) -> Rows:
         rows = np.where(out, table.nested_in[rows], rows)
 
 
-def _last_inside(table: Activities, transfers: Rows) -> Rows:
-    """What its thread did last before each next transfer, or at all."""
+def _inside(table: Activities, transfers: Rows) -> tuple[Rows, Rows]:
+    """What the threads of transfers do between one and the next, and the transfer before each."""
     order = table.host_order
-    begins = np.isin(order, transfers)
-    ends = np.append(begins[1:], True)
-    ends[:-1] |= table.lane[order][1:] != table.lane[order][:-1]
-    place = np.full(len(table), NONE, np.int64)
-    place[order] = np.arange(len(order))
-    closing = np.flatnonzero(ends)
-    return order[closing[np.searchsorted(closing, place[transfers])]]
+    mine = order[np.isin(table.lane[order], table.lane[transfers])]
+    begins = np.isin(mine, transfers)
+    around = mine[begins][np.cumsum(begins) - 1]
+    return mine[~begins], around[~begins]
 
 
 def resumed(table: Activities, workers: Workers) -> tuple[Rows, Rows]:

@@ -22,6 +22,8 @@ class Columns:
     """One rank's nodes and edges. Times in ns; `start` and `end` are the recorded ones.
 
     `begin` is the recorded start of a node's own time, which its duration counts from.
+    A node starts `lag`, `late` and `contention` after all that it waits for: what a front end
+    takes, what nothing explains, and what other streams of the device may have caused.
     `returns[e]` is how long after the end of its source edge e lets its target begin: the time
     that a blocking copy takes to return, before a call that waits for something else, too.
     `counts` is false for threads that only poll, which are no part of the workload.
@@ -39,6 +41,8 @@ class Columns:
     duration: Rows
     parts: TimeParts
     lag: Rows
+    late: Rows
+    contention: Rows
     returns: Rows
     release: Rows
     timed: Mask
@@ -65,19 +69,23 @@ def columns_of(trace: Trace) -> Columns:
     inclusive = attributes.dense("inclusive_ns", -1, np.int64)
     known = inclusive >= 0
     own_start = attributes.dense("own_start_ns", 0, np.int64)
+    begin = np.where(attributes.present("own_start_ns"), own_start, start)
     held = np.zeros(len(nodes), np.bool_)
+    # Who called a node does not begin it, but on the same thread, which program order tells.
     # Where program order and launches are told, data says nothing of what begins a node.
     told = np.isin(kind, (EdgeKind.PROGRAM, EdgeKind.LAUNCH)).any()
-    holding = (*_DEVICE_KINDS, EdgeKind.DATA) if told else _DEVICE_KINDS
+    holding = (*_DEVICE_KINDS, EdgeKind.DATA, EdgeKind.CALL) if told else _DEVICE_KINDS
     held[edges.target[~np.isin(kind, holding)]] = True
     return Columns(
         trace=trace,
         start=start,
-        begin=np.where(attributes.present("own_start_ns"), own_start, start),
-        end=start + np.where(known, inclusive, nodes.duration_ns),
+        begin=begin,
+        end=np.where(known, start + inclusive, begin + nodes.duration_ns),
         duration=nodes.duration_ns,
         parts=time_parts(nodes),
         lag=attributes.dense("lag_ns", 0, np.int64),
+        late=np.maximum(attributes.dense("late_ns", 0, np.int64), 0),
+        contention=np.maximum(attributes.dense("contention_ns", 0, np.int64), 0),
         returns=_returns(trace, edges, kind),
         release=np.where(held, origin, start),
         timed=timed,

@@ -5,7 +5,6 @@ The time of the path goes to those whose time it is (see `chakra_et.model.time_p
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,17 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.graph import Adjacency
-from chakra_et.model import GAP, TimeParts
+from chakra_et.model import TimeParts
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Times
+from chakra_et.replay.pieces import Form, Pieces
 from chakra_et.replay.planning import Layout
 
 Rows = npt.NDArray[np.int64]
 
 TOP: Final = 10
-BOUNDS: Final = ("host", "device", "communication", "gap", "idle")
-_GAP_BOUND: Final = BOUNDS.index("gap")
-_NAMED: Final = ("{}", "Python after {}", "Python before {}")
+BOUNDS: Final = ("host", "device", "communication", "gap", "late", "contention", "idle")
+_UNEXPLAINED: Final = ("late", "contention", "idle")
+_BOUND: Final = np.array(
+    [BOUNDS.index(what) for what in ("host", "gap", "gap", "late", "contention")], np.int64
+)
+"""What bounds the path in a piece of each `Form`; of work it is the node that says so."""
 
 
 @dataclass
@@ -32,9 +35,10 @@ class CriticalPath:
     """The path in order of time.
 
     `nodes` holds (place of the rank, row). `bound_ns` says how much of the path host work, device
-    work, communication and gaps on host threads take; `idle` is time in which the path waited for a
-    release. `by_name_ns` has the names whose own time takes most of the path; gaps are named after
-    what ran before them.
+    work, communication and gaps on host threads take, and how much are delays of starts that no
+    edge explains: `late` ones, `contention` with other streams of the device, and `idle` time, in
+    which the path waited for what lies outside the trace. `by_name_ns` has the names whose own
+    time takes most of the path; gaps are named after what ran before them.
     """
 
     nodes: list[tuple[int, int]]
@@ -52,12 +56,19 @@ class CriticalPath:
         host = self.bound_ns["host"] + self.bound_ns["gap"]
         return host / self.length_ns if self.length_ns else 0.0
 
+    @property
+    def explained_share(self) -> float:
+        """The share of the path that work and edges explain, 1 less the delays of starts."""
+        unexplained = sum(self.bound_ns[what] for what in _UNEXPLAINED)
+        return 1 - unexplained / self.length_ns if self.length_ns else 1.0
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "length_ns": self.length_ns,
             "nodes": len(self.nodes),
             "bound_ns": dict(self.bound_ns),
+            "explained_share": self.explained_share,
             "top": [{"name": name, "ns": ns} for name, ns in self.by_name_ns],
         }
 
@@ -80,8 +91,8 @@ class PathFinder:
         self.names = [columns.trace.nodes.names for columns in ranks]
         self.name_code = np.concatenate([c.trace.nodes.name_code for c in ranks]).astype(np.int64)
         self.bound = np.concatenate([_bounds(columns) for columns in ranks])
-        self.parts = _joined(parts, self.first)
-        self.part_of = np.searchsorted(self.parts.node, np.arange(plan.real + 1))
+        self.pieces = Pieces.of(ranks, parts, self.first)
+        self.real = plan.real
         # A row of the engine's own that ends a node stands for that node.
         self.node = np.full(len(plan), -1, np.int64)
         self.node[layout.ends_at] = np.arange(len(layout.ends_at))
@@ -104,61 +115,17 @@ class PathFinder:
         # What a row of the engine's own takes, such as the return of a copy, counts for the node
         # that waits for it.
         nodes = self.node[path[np.maximum.accumulate(np.where(known, np.arange(len(path)), 0))]]
-        pieces = self._pieces(nodes, took)
+        # Only where a node begins did it wait; what else it takes is its own.
+        follows = np.append(np.ones(len(ready), np.bool_), False)
+        pieces = self.pieces.passed(nodes, took, path < self.real, follows)
         sums = np.zeros(len(BOUNDS), np.int64)
-        np.add.at(sums, np.where(pieces.gap, _GAP_BOUND, self.bound[pieces.node]), pieces.ns)
+        bound = np.where(pieces.form == Form.WORK, self.bound[pieces.node], _BOUND[pieces.form])
+        np.add.at(sums, bound, pieces.ns)
         sums[BOUNDS.index("idle")] += idle.sum()
-        bound = dict(zip(BOUNDS, sums.tolist(), strict=True))
         rank = np.searchsorted(self.first, nodes, "right") - 1
         places = zip(rank[known].tolist(), (nodes - self.first[rank])[known].tolist(), strict=True)
-        return CriticalPath(list(places)[::-1], bound, self._top(pieces))
-
-    def _pieces(self, nodes: Rows, took: Rows) -> TimeParts:
-        """Whose time the path's is: the parts of its nodes, as far as the path passes them.
-
-        What a node takes beyond its duration (a lag) is its own.
-        """
-        begins, counts = self.part_of[nodes], np.diff(self.part_of)[nodes]
-        step = np.repeat(np.arange(len(nodes)), counts)
-        within = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)
-        part = begins[step] + within
-        node, owner, ns = self.parts.node[part], self.parts.owner[part], self.parts.ns[part]
-        until = np.cumsum(ns)
-        until -= np.repeat((until - ns)[np.cumsum(counts) - counts], counts)
-        passed = np.clip(took[step] - (until - ns), 0, ns)
-        rest = took.copy()
-        np.subtract.at(rest, step, passed)
-        own = owner == node
-        passed[own] += rest[step[own]]
-        return TimeParts(node, owner, passed)
-
-    def _top(self, pieces: TimeParts) -> list[tuple[str, int]]:
-        """The names that take most of a path, and how much in ns."""
-        gap, same = pieces.gap, np.append(False, pieces.node[1:] == pieces.node[:-1])
-        before = np.append(pieces.node[:1], pieces.owner[:-1])
-        named = np.where(gap, np.where(same, before, pieces.node), pieces.owner)
-        how = np.where(gap, np.where(same, 1, 2), 0)
-        rank = np.searchsorted(self.first, named, "right") - 1
-        by_name: Counter[str] = Counter()
-        for place, names in enumerate(self.names):
-            mine = rank == place
-            code = self.name_code[named[mine]] * len(_NAMED) + how[mine]
-            sums = np.zeros(len(names) * len(_NAMED), np.int64)
-            np.add.at(sums, code, pieces.ns[mine])
-            for used in np.unique(code).tolist():
-                name, form = divmod(used, len(_NAMED))
-                by_name[_NAMED[form].format(names[name])] += int(sums[used])
-        return sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:TOP]
-
-
-def _joined(parts: Sequence[TimeParts], first: Rows) -> TimeParts:
-    """The parts of all ranks, in rows of the plan."""
-    pairs = list(zip(parts, first.tolist(), strict=True))
-    return TimeParts(
-        np.concatenate([p.node + begin for p, begin in pairs]),
-        np.concatenate([np.where(p.gap, GAP, p.owner + begin) for p, begin in pairs]),
-        np.concatenate([p.ns for p, _ in pairs]),
-    )
+        top = pieces.by_name(self.names, self.name_code, self.first)[:TOP]
+        return CriticalPath(list(places)[::-1], dict(zip(BOUNDS, sums.tolist(), strict=True)), top)
 
 
 def _latest(count: int, source: Rows, target: Rows, end: Rows) -> Rows:

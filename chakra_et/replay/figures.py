@@ -32,7 +32,10 @@ class Figures:
     Shares are of the recorded span. `span_error` is signed; `kernel_start_error` holds the median
     and the 95th percentile of the absolute error in the start of device work, counted from the
     start of the rank. `unexplained` is the number of device nodes that started more than `LATE_NS`
-    after all that they are known to wait for: what they waited for is in no file.
+    after all that they are known to wait for: what they waited for is in no file. `delays` sums up
+    how long starts were delayed by what no edge tells, each with the `count` of nodes and the
+    `ns`: `lag` of front ends, up to `LATE_NS` each; `late` and `contention` for longer ones;
+    `outside` for waits for what lies outside the trace.
     """
 
     nodes: int
@@ -44,6 +47,7 @@ class Figures:
     replayed: Breakdown
     edges: dict[str, dict[str, int]]
     unexplained: int
+    delays: dict[str, dict[str, int]]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -89,6 +93,7 @@ def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figur
             for kind, (total, guessed) in columns.trace.edges.counts().items()
         },
         unexplained=_unexplained(columns),
+        delays=_delays(columns),
     )
 
 
@@ -136,8 +141,33 @@ def _union(start: Rows, end: Rows) -> int:
 
 
 def _unexplained(columns: Columns) -> int:
-    ready = np.full(len(columns), np.iinfo(np.int64).min, np.int64)
+    ready = _ready(columns)
+    held = columns.device & columns.timed & (ready > _NEVER)
+    return int(np.count_nonzero(held & (columns.start - ready > LATE_NS)))
+
+
+def _delays(columns: Columns) -> dict[str, dict[str, int]]:
+    origin = int(columns.release.min()) if len(columns) else 0
+    ready = np.maximum(_ready(columns), origin)
+    outside = np.where(columns.timed, np.maximum(columns.release - ready, 0), 0)
+    found = {
+        "lag": np.maximum(columns.lag, 0),
+        "late": columns.late,
+        "contention": columns.contention,
+        "outside": outside,
+    }
+    return {
+        what: {"count": int(np.count_nonzero(ns)), "ns": int(ns.sum())}
+        for what, ns in found.items()
+    }
+
+
+_NEVER = np.iinfo(np.int64).min
+
+
+def _ready(columns: Columns) -> Rows:
+    """When the last of what each node waits for had ended in the recording."""
+    ready = np.full(len(columns), _NEVER, np.int64)
     own_end = columns.begin + columns.duration
     np.maximum.at(ready, columns.edges.target, own_end[columns.edges.source])
-    held = columns.device & columns.timed & (ready > np.iinfo(np.int64).min)
-    return int(np.count_nonzero(held & (columns.start - ready > LATE_NS)))
+    return ready

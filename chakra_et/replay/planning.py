@@ -59,7 +59,8 @@ def make_plan(
     stay = ~found_anew | (returns > 0)
     source, target, kind, returns = (part[stay] for part in (source, target, kind, returns))
     release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
-    builder = _Builder(np.concatenate(durations), lag, np.concatenate(release), source, target)
+    delay = np.concatenate([np.maximum(c.lag, 0) + c.late + c.contention for c in ranks])
+    builder = _Builder(np.concatenate(durations), delay, np.concatenate(release), source, target)
     # Work that overlaps its predecessor on the stream begins before that has ended.
     overlap = np.where((kind == EdgeKind.STREAM) & (lag[target] < 0), lag[target], 0)
     builder.delay(overlap + returns)
@@ -85,7 +86,7 @@ class _Builder:
         self, duration: Rows, lag: Rows, release: Rows, source: Rows, target: Rows
     ) -> None:
         self.duration = duration.copy()
-        self.lag = np.maximum(lag, 0)
+        self.lag = lag
         self.release = release
         self.source = source
         self.target = target

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from chakra_et.codes import codes
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.hand_over import HandOver
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
@@ -20,9 +21,12 @@ def thread_edges(time: HostTime) -> EdgeList:
     """One edge into each activity that begins a thread or follows a wait for another thread.
 
     Evidence: flows and sequence numbers name the thread of the forward operation; otherwise the
-    thread whose work ended last before the wait was over is taken, and the edge is inferred.
+    thread whose work ended last before the wait was over is taken, and the edge is inferred. So it
+    is for what begins a thread later than that.
     """
-    return EdgeList(EdgeKind.THREAD, time.waited_for, time.waiting, time.by)
+    waits = EdgeList(EdgeKind.THREAD, time.waited_for, time.waiting, time.by)
+    begun = EdgeList.by(Evidence.THREAD_BEGINS, time.begun_after, time.begun)
+    return EdgeList.joined([waits, begun])
 
 
 def backward_edges(table: Activities, time: HostTime, hand_over: HandOver) -> EdgeList:

@@ -131,6 +131,13 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
     )
 
 
+def calls_named(table: Activities, device: DeviceTrace, *kinds: Wait) -> Rows:
+    """The calls whose names say that they do something of these kinds."""
+    calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NONE))
+    chosen = np.array([_by_name(name) in kinds for name in device.names.in_order], np.bool_)
+    return calls[chosen[device.name[table.record[calls]]]] if len(chosen) else calls
+
+
 def _by_name(name: str) -> Wait:
     return next((kind for pattern, kind in _CALLS if pattern.search(name)), Wait.OTHER)
 

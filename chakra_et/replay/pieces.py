@@ -1,0 +1,113 @@
+"""The durations of a run in pieces: whose time each is, before it what delayed the start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.model import TimeParts
+from chakra_et.replay.columns import Columns
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Form(IntEnum):
+    """What a piece of time is; `label` is how it is named, after the node it is about."""
+
+    label: str
+
+    def __new__(cls, value: int, label: str) -> Form:
+        """A form and its name."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.label = label
+        return member
+
+    WORK = 0, "{}"
+    AFTER = 1, "Python after {}"
+    BEFORE = 2, "Python before {}"
+    LATE = 3, "late start of {}"
+    CONTENTION = 4, "start of {} beside other streams"
+
+
+_LABELS: Final = [form.label for form in Form]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of the nodes of all ranks, by node and in the order of time; rows are those of a plan.
+
+    `named[i]` is the node that piece i is about: who owns it, what came before a gap, or what was
+    delayed. `form[i]` is a `Form`.
+    """
+
+    node: Rows
+    named: Rows
+    ns: Rows
+    form: Rows
+
+    @classmethod
+    def of(cls, ranks: Sequence[Columns], parts: Sequence[TimeParts], first: Rows) -> Pieces:
+        """The pieces of durations of `parts`; the rows of each rank begin at `first`."""
+        found = [cls._of_rank(*rank) for rank in zip(ranks, parts, first.tolist(), strict=True)]
+        columns = zip(*((f.node, f.named, f.ns, f.form) for f in found), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    @classmethod
+    def _of_rank(cls, columns: Columns, parts: TimeParts, first: int) -> Pieces:
+        gap, same = parts.gap, np.append(False, parts.node[1:] == parts.node[:-1])
+        before = np.append(parts.node[:1], parts.owner[:-1])
+        named = np.where(gap, np.where(same, before, parts.node), parts.owner)
+        form = np.where(gap, np.where(same, Form.AFTER, Form.BEFORE), Form.WORK)
+        node, ns = parts.node, parts.ns
+        for delay, what in ((columns.contention, Form.CONTENTION), (columns.late, Form.LATE)):
+            rows = np.flatnonzero(delay)
+            node, named = np.append(rows, node), np.append(rows, named)
+            ns, form = np.append(delay[rows], ns), np.append(np.full(len(rows), what), form)
+        order = np.argsort(node, kind="stable")
+        return cls(node[order] + first, named[order] + first, ns[order], form[order])
+
+    def passed(self, nodes: Rows, took: Rows, whole: Mask, delayed: Mask) -> Pieces:
+        """The pieces of some nodes, as far as they make up what each takes.
+
+        What a node takes beyond its pieces is its own, and so is all of it where it is not `whole`.
+        Delays of starts count only where nodes are `delayed`.
+        """
+        begins = np.searchsorted(self.node, nodes, "left")
+        counts = np.searchsorted(self.node, nodes, "right") - begins
+        step = np.repeat(np.arange(len(nodes)), counts)
+        piece = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts - begins, counts)
+        use = whole[step] & (delayed[step] | (self.form[piece] < Form.LATE))
+        ns = np.where(use, self.ns[piece], 0)
+        until = np.cumsum(ns)
+        until -= np.repeat((until - ns)[np.cumsum(counts) - counts], counts)
+        ns = np.clip(took[step] - (until - ns), 0, ns)
+        rest = took.copy()
+        np.subtract.at(rest, step, ns)
+        node, named, form = self.node[piece], self.named[piece], self.form[piece]
+        own = (form == Form.WORK) & (named == node)
+        ns[own] += rest[step[own]]
+        return Pieces(node, named, ns, form)
+
+    def by_name(
+        self, names: Sequence[list[str]], name_code: Rows, first: Rows
+    ) -> list[tuple[str, int]]:
+        """Names of pieces and how much each takes in ns, the largest first."""
+        rank = np.searchsorted(first, self.named, "right") - 1
+        found: Counter[str] = Counter()
+        for place, mine in enumerate(names):
+            here = rank == place
+            key = name_code[self.named[here]] * len(Form) + self.form[here]
+            sums = np.zeros(len(mine) * len(Form), np.int64)
+            np.add.at(sums, key, self.ns[here])
+            for used in np.unique(key).tolist():
+                code, form = divmod(used, len(Form))
+                found[_LABELS[form].format(mine[code])] += int(sums[used])
+        return sorted(found.items(), key=lambda item: (-item[1], item[0]))

@@ -1,0 +1,130 @@
+"""What is left of a thread's work behind its last launch, and what begins a thread: kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recordings import BACKWARD, MAIN, Profile
+
+from chakra_et.conversion import Conversion, convert
+from chakra_et.replay import replay
+
+WORKER, OTHER = 4009, 4010
+
+
+def converted(profile: Profile, folder: Path) -> Conversion:
+    return convert(None, profile.write(folder / "device.json"))
+
+
+def spans(result: Conversion) -> tuple[int, int]:
+    """Replayed and recorded, in us."""
+    (figures,) = replay(result.trace).figures.values()
+    return figures.span_ns // 1000, figures.recorded_span_ns // 1000
+
+
+def tail() -> Profile:
+    """A kernel begins while its operation still runs, and the annotation goes on for long."""
+    return (
+        Profile()
+        .op("inference", 0, 1000, cat="user_annotation")
+        .op("aten::mm", 5, 20)
+        .call("cudaLaunchKernel", 10, 5, 1)
+        .kernel("gemm", 20, 10, 1)
+    )
+
+
+def test_the_rest_behind_the_last_launch_of_a_thread_is_a_node(tmp_path: Path) -> None:
+    result = converted(tail(), tmp_path)
+    assert spans(result) == (1000, 1000)
+    (outer, rest), (product,) = (
+        result.trace.nodes.where(name=n) for n in ("inference", "aten::mm")
+    )
+    assert rest.rest_of == outer.id
+    assert rest.thread == outer.thread
+    assert (rest.self_ns, rest.duration_ns) == (0, 980_000)
+    assert rest.time_parts == f"{product.id}:5000 {outer.id}:975000"
+    assert (outer.self_ns, product.self_ns) == (980_000, 15_000)
+    assert list(result.report.added.values()) == [1]
+    faster = replay(result.trace, scale=[("name=inference", 0.5)]).figures[0]
+    assert faster.span_ns == 510_000
+
+
+def test_it_waits_for_a_blocking_copy(tmp_path: Path) -> None:
+    profile = (
+        Profile()
+        .op("item", 0, 100)
+        .call("cudaMemcpy", 10, 60, 1)
+        .kernel("Memcpy DtoH (Device -> Pageable)", 20, 40, 1, cat="gpu_memcpy")
+    )
+    result = converted(profile, tmp_path)
+    assert spans(result) == (100, 100)
+    (rest,) = (n for n in result.trace.nodes if n.rest_of)
+    assert (rest.name, rest.duration_ns) == ("item", 40_000)
+    assert replay(result.trace, scale=[("name~Memcpy DtoH", 3)]).figures[0].span_ns == 180_000
+
+
+def test_what_was_left_before_a_wait_is_not_lost_in_it(tmp_path: Path) -> None:
+    """A faster kernel ends the wait earlier, but what the host did before takes as long as ever."""
+    profile = (
+        Profile()
+        .op("aten::mm", 0, 400)
+        .call("cudaLaunchKernel", 10, 10, 1)
+        .kernel("gemm", 30, 970, 1)
+        .call("cudaDeviceSynchronize", 500, 510, 2)
+    )
+    result = converted(profile, tmp_path)
+    assert spans(result) == (1010, 1010)
+    (product,) = (n for n in result.trace.nodes if n.name == "aten::mm" and not n.rest_of)
+    assert product.self_ns == 390_000
+    assert replay(result.trace, scale=[("name=gemm", 0.1)]).figures[0].span_ns == 510_000
+
+
+def test_the_rest_before_a_wait_for_another_thread(tmp_path: Path) -> None:
+    profile = (
+        Profile()
+        .op("forward", 0, 300, **{"Sequence number": 1, "Fwd thread id": 0})
+        .call("cudaLaunchKernel", 10, 10, 1)
+        .kernel("gemm", 30, 20, 1)
+        .op("backward", 310, 500, tid=BACKWARD, **{"Sequence number": 1, "Fwd thread id": 1})
+        .op("step", 820, 100)
+    )
+    result = converted(profile, tmp_path)
+    assert spans(result) == (920, 920)
+    (rest,) = (n for n in result.trace.nodes if n.rest_of)
+    assert (rest.name, rest.duration_ns) == ("forward", 280_000)
+
+
+def test_a_thread_that_ends_by_asking_for_a_transfer_goes_on(tmp_path: Path) -> None:
+    profile = (
+        Profile()
+        .op("ProfilerStep#1", 0, 5000, cat="user_annotation")
+        .op("c10d::allreduce_", 100, 100, rf_id=10)
+        .op("gloo:all_reduce", 150, 600, rf_id=11, tid=WORKER, cat="user_annotation")
+    )
+    assert spans(converted(profile, tmp_path)) == (5000, 5000)
+
+
+def test_what_nobody_ended_just_before_begins_a_thread_when_it_did(tmp_path: Path) -> None:
+    profile = (
+        Profile()
+        .op("main", 0, 100, tid=MAIN)
+        .op("first", 700, 400, tid=WORKER)
+        .op("second", 900, 1000, tid=OTHER)
+    )
+    result = converted(profile, tmp_path)
+    assert spans(result) == (1900, 1900)
+    (main,), (first,), (second,) = (
+        result.trace.nodes.where(name=name) for name in ("main", "first", "second")
+    )
+    assert first.edges == [(main.id, *first.edges[0][1:])]
+    assert second.edges == [(main.id, *second.edges[0][1:])]
+    assert (first.late_ns, second.late_ns) == (600_000, 800_000)
+    assert first.edges[0][2], "it is a guess"
+    assert replay(result.trace, scale=[("name=main", 0)]).figures[0].span_ns == 1_800_000
+
+
+def test_the_first_thread_of_all_waits_for_nobody(tmp_path: Path) -> None:
+    profile = Profile().op("a", 0, 900, tid=MAIN).op("b", 300, 100, tid=WORKER)
+    result = converted(profile, tmp_path)
+    assert spans(result) == (900, 900)
+    assert [n.late_ns for n in result.trace.nodes] == [None, None]
