@@ -134,7 +134,7 @@ def merged_profile(tmp_path: Path) -> Path:
         profile = (
             Profile().op(f"op of {rank}", 100 * rank, 10).call("launch", 100 * rank + 1, 1, 100)
         )
-        profile.kernel(f"k of {rank}", 100 * rank + 5, 2, 100)
+        profile.kernel(f"k of {rank}", 100 * rank + 10, 2, 100)
         for event in profile.events:
             if event["cat"] == "kernel":
                 event["pid"] = event["args"]["device"] = rank

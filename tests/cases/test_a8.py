@@ -39,7 +39,7 @@ def test_95_every_edge_leads_from_a_node(tmp_path: Path, root_first: bool) -> No
 
 def test_96_communication_says_that_it_is_not_on_the_cpu(tmp_path: Path) -> None:
     args = {"Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float"}
-    profile = Profile().op("op", 0, 9).call("launch", 1, 1, 3).kernel("ncclK", 5, 1, 3, **args)
+    profile = Profile().op("op", 0, 9).call("launch", 1, 1, 3).kernel("ncclK", 9, 1, 3, **args)
     result = converted(device=profile.write(tmp_path / "d.json"))
     assert [node.attributes["is_cpu_op"] for node in result.trace.nodes] == [True, True, False]
 
@@ -233,7 +233,7 @@ def test_120_a_join_that_finds_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_121_the_report_says_which_kinds_of_edges_there_are(tmp_path: Path) -> None:
-    profile = Profile().op("op", 0, 9).call("launch", 1, 1, 3).kernel("k", 5, 1, 3)
+    profile = Profile().op("op", 0, 9).call("launch", 1, 1, 3).kernel("k", 9, 1, 3)
     report = converted(device=profile.write(tmp_path / "d.json")).report
     assert report.edges == {"call": (2, 0), "program": (1, 0), "launch": (1, 0)}
 
