@@ -39,7 +39,7 @@ class Activities:
     device work: rows of this table, or `NONE`. `called_by` and `launched_by` are the `Evidence` of
     caller and launch. `host_order` lists the timed host activities by lane and start. Joins, which
     are no work and stand between many that wait for many, have `Role.SYNC` and neither host nor
-    record. `rests` are the rows of what is left of others behind their last launch (see `rests.py`):
+    record. `rests` are rows of what is left of others behind their last launch (see `rests.py`):
     they have no record of their own. `device` is the number of the device that work runs on.
     """
 

@@ -27,9 +27,8 @@ def end_at_readers(table: Activities, data: EdgeList, workers: Workers) -> list[
         return []
     number = np.full(len(table), -1, np.int64)
     number[transfers] = np.arange(len(transfers))
-    inner_end = np.where(
-        workers.last == transfers, table.start_ns[transfers], table.end_ns[workers.last]
-    )
+    inner_end = table.start_ns[transfers]
+    np.maximum.at(inner_end, number[workers.around], table.end_ns[workers.inside])
     source, target = data.source[~data.inferred], data.target[~data.inferred]
     waits = np.isin(target, workers.waits) | (number[target] >= 0)
     reads = (number[source] >= 0) & ~waits & (table.lane[source] != table.lane[target])
