@@ -6,16 +6,23 @@
 >>> trace = chakra_et.read("trace.0.et")
 """
 
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from __future__ import annotations
+
+# Only what every interpreter has loaded: the command line takes care of Ctrl-C behind this.
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 __version__ = "0.1.0"
 
 # Where a checkout has no symbolic links (Git for Windows, an sdist), `chakra_et.converters`,
 # `chakra_et.validators` and `chakra_et.schema` are the folders beside this one.
-if not Path(__file__).with_name("converters").is_dir():
-    __path__.append(str(Path(__file__).resolve().parents[1]))
+_HERE: Final = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
+if not os.path.isdir(os.path.join(_HERE, "converters")):  # noqa: PTH112, PTH118
+    __path__.append(os.path.dirname(_HERE))  # noqa: PTH120
 
 if TYPE_CHECKING:
     from chakra_et.conversion import Conversion, convert
@@ -73,7 +80,8 @@ def __getattr__(name: str) -> Any:
     """A module is imported when something of it is asked for: nobody needs all of them."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    __import__(_HOME[name])
+    return getattr(sys.modules[_HOME[name]], name)
 
 
 def __dir__() -> list[str]:

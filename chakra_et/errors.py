@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from chakra_et.shown import shown, shown_lines
+
 
 class ChakraError(Exception):
     """Something is wrong with an input, an output or a request; no traceback is needed.
@@ -33,9 +35,9 @@ class ChakraError(Exception):
         return _again, (type(self), self.problem, self.path, self.place, self.remedy)
 
     def __str__(self) -> str:
-        where = [str(part) for part in (self.path, self.place) if part is not None]
-        text = ": ".join([*where, self.problem.rstrip(".")]) + "."
-        return text if self.remedy is None else f"{text} {self.remedy}"
+        where = [shown(str(part)) for part in (self.path, self.place) if part is not None]
+        text = shown_lines(": ".join([*where, self.problem.rstrip(".")]) + ".")
+        return text if self.remedy is None else f"{text} {shown(self.remedy)}"
 
 
 def _again(

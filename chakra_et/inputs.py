@@ -14,6 +14,7 @@ from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import FormatError
 from chakra_et.io.aside import Aside
+from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
 
@@ -77,7 +78,8 @@ class Input:
         """What `view` names. Raises FormatError, and ChakraError for what is not read here."""
         if self.format.read is None:
             raise self.refused("a trace")
-        return self.format.read(self.path, strict)
+        with reading(self.path, self.format.called):
+            return self.format.read(self.path, strict)
 
     def refused(self, wanted: str) -> FormatError:
         """The error for a file that is not what is `wanted`."""
@@ -91,8 +93,9 @@ class Input:
 def open_input(path: str | Path, name: str | None = None) -> Input:
     """Look at a file. Raises FormatError if no format recognises it."""
     path = Path(path)
-    form, head = look(path)
-    identity = form.identify(head)
+    with reading(path, "an input"):
+        form, head = look(path)
+        identity = form.identify(head)
     rank = identity.rank
     if rank is None:
         rank = rank_in_name(path if name is None else name)

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from chakra_et.errors import FormatError
+from chakra_et.io.json_text import to_json
 from chakra_et.io.output import atomic_output
 from chakra_et.io.source import read_all
 from chakra_et.validators.engine import Validation
@@ -40,7 +41,7 @@ def write_baseline(result: Validation, path: Path) -> None:
         }
     )
     with atomic_output(path) as stream:
-        stream.write(msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n")
+        stream.write(to_json(baseline, indent=1))
 
 
 def read_baseline(path: Path) -> Baseline:

@@ -17,6 +17,7 @@ from chakra_et.converters.et.wire import WireError
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input
+from chakra_et.io.guard import reading
 from chakra_et.io.source import first_bytes, read_all
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.file_facts import FileFacts, file_facts
@@ -133,6 +134,11 @@ def _look(path: Path) -> Input | ChakraError:
 
 def _read(given: Input, inputs: Inputs) -> TraceView | None:
     """Read one file into `inputs`; the view of its trace, if it is one."""
+    with reading(given.path, given.format.called):
+        return _read_unguarded(given, inputs)
+
+
+def _read_unguarded(given: Input, inputs: Inputs) -> TraceView | None:
     path = given.path
     if given.view is View.BOTH:
         return TraceView(convert(path).trace, _rank_of(path), str(path))
@@ -188,7 +194,7 @@ def _group_file(parent: Path) -> tuple[str, Any] | None:
     path = parent / GROUP_FILE
     try:
         return str(path), msgspec.json.decode(path.read_bytes())
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return str(path), None
     except OSError:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -70,6 +71,10 @@ def _end(number: int, _frame: object) -> None:
 def main() -> None:
     """Run the command line; errors that a user can act on are printed, without a traceback."""
     words = sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names of files and nodes may hold what the terminal's encoding does not.
+            stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _end)
     try:
         with inputs_kept():
@@ -79,6 +84,8 @@ def main() -> None:
 
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     except OSError as error:
         # Files have errors of their own; what is left is the text for the terminal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,6 +17,7 @@ from chakra_et.feeder.feeder_set import find_ranks
 from chakra_et.feeder.options import Options, edge_kinds
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.model.nodes import type_label
+from chakra_et.shown import shown
 
 
 class OrderChoice(str, Enum):
@@ -141,4 +142,4 @@ def _print_order(sources: Mapping[int, Source], options: Options) -> None:
     for rank in sorted(sources):
         for node in Feeder(sources[rank], options=options):
             kind = type_label(int(node.type))
-            typer.echo(f"{rank}\t{node.id}\t{kind}\t{node.duration_ns}\t{node.name}")
+            typer.echo(f"{rank}\t{node.id}\t{kind}\t{node.duration_ns}\t{shown(node.name)}")

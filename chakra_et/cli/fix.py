@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
 from chakra_et.errors import ChakraError
@@ -16,6 +15,7 @@ from chakra_et.files import read, write
 from chakra_et.io.output import is_standard_output, make_directory, write_json
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
+from chakra_et.shown import line
 from chakra_et.validators import Severity
 from chakra_et.validators.inputs import trace_files
 
@@ -61,7 +61,7 @@ def fix_command(
             raise ChakraError("this is a directory", path=output, remedy="Name a file in it.")
         write(cured.traces[next(iter(found))], output)
     console = Console(highlight=False, soft_wrap=True, stderr=is_standard_output(output))
-    console.print(Text(str(output), style="bold"))
+    console.print(line(str(output), style="bold"))
     show_cures(console, cured)
     if report is not None:
         write_json(cured.as_dict(), report)
@@ -79,8 +79,8 @@ def show_cures(console: Console, cured: Cured) -> None:
             ranks.setdefault(change.what, set()).add(change.rank)
         for what, count in counts.items():
             on = f" on {len(ranks[what])} ranks" if len(ranks[what]) > 1 else ""
-            console.print(Text(f"  {name}: {count} {what}{on}"))
+            console.print(line(f"  {name}: {count} {what}{on}"))
     for outcome in cured.left.outcomes:
         style = {Severity.ERROR: "red", Severity.WARNING: "yellow"}.get(outcome.severity, "dim")
         text = f"  left: {outcome.rule.id} ({outcome.severity.label}, {outcome.count}) "
-        console.print(Text(text + outcome.rule.title, style=style))
+        console.print(line(text + outcome.rule.title, style=style))

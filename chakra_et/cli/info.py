@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from chakra_et.cli.show import node_facts, show_node, show_trace, trace_facts
-from chakra_et.cli.terminal import console_for, print_json, printable, say, show_rows, show_table
+from chakra_et.cli.terminal import console_for, print_json, say, show_rows, show_table
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input
 from chakra_et.model import Node, Trace
 from chakra_et.search import names_in
+from chakra_et.shown import line
 
 _COUNTS = ("nodes", "records", "host nodes")
 
@@ -101,7 +102,7 @@ def _show_files(console: Console, told: list[dict[str, Any]]) -> None:
         counts = [f"{facts[key]} {key}" for key in (*_COUNTS, "edges") if key in facts]
         rank = facts.get("rank")
         table.add_row(
-            printable(facts["path"]),
+            line(facts["path"]),
             facts["format"],
             "" if rank is None else str(rank),
             ", ".join(counts),

@@ -6,19 +6,19 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 from typer.core import TyperCommand
 
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
+from chakra_et.io.json_text import to_json
 from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.model import Trace, TraceSet, time_parts
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
 from chakra_et.replay.selectors import select_parts
+from chakra_et.shown import line
 from chakra_et.validators.inputs import trace_files
 
 
@@ -79,7 +79,7 @@ def replay_command(
     for selector, _ in scaled:
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
         if not any(select_parts(trace, part, selector).any() for trace, part in parts):
-            warning = Text(f"warning: --scale {selector!r} fits no node", style="yellow")
+            warning = line(f"warning: --scale {selector!r} fits no node", style="yellow")
             Console(stderr=True, soft_wrap=True).print(warning)
     done = replay(
         traces,
@@ -89,8 +89,7 @@ def replay_command(
     if output is not None:
         _write(done, output, source.is_dir())
     if as_json:
-        text = msgspec.json.format(msgspec.json.encode(done.as_dict()), indent=2)
-        sys.stdout.write(text.decode() + "\n")
+        sys.stdout.write(to_json(done.as_dict()).decode())
     else:
         aside = output is not None and is_standard_output(output)
         _show(Console(highlight=False, stderr=aside), done)
@@ -156,12 +155,12 @@ def _show(console: Console, done: Replay) -> None:
     console.print(table)
     for rank, path in done.paths.items():
         if path.by_name_ns:
-            line = Text(f"rank {rank}: {_bound_by(path)}")
-            console.print(line, no_wrap=True, overflow="ellipsis")
+            bound = line(f"rank {rank}: {_bound_by(path)}")
+            console.print(bound, no_wrap=True, overflow="ellipsis")
     if len(done.traces) > 1:
         console.print(f"{done.matched} communication nodes matched across ranks")
     for reason, count in done.unmatched.items():
-        console.print(Text(f"  {count} not matched: {reason}", style="yellow"))
+        console.print(line(f"  {count} not matched: {reason}", style="yellow"))
 
 
 def _row(rank: int, found: Figures) -> list[str]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+from chakra_et.io.json_text import to_json
+from chakra_et.shown import line
+
 _PIPE_WIDTH: Final = 1 << 16
 """Wider than any line, for output that nobody wraps."""
 _PREFIXES: Final = ((1 << 40, "TB", 1e12), (1 << 30, "GB", 1e9), (1 << 20, "MB", 1e6))
@@ -28,14 +27,9 @@ def console_for(*, stderr: bool = False) -> Console:
     )
 
 
-def printable(text: object) -> str:
-    """Text of a file with control characters as escapes, so that it cannot steer a terminal."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
-
-
 def say(console: Console, text: object, style: str = "") -> None:
     """Print one line, wrapped where the terminal ends."""
-    console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
+    console.print(line(str(text), style), soft_wrap=not console.is_terminal)
 
 
 def show_rows(console: Console, rows: Iterable[tuple[str, object]]) -> None:
@@ -44,7 +38,7 @@ def show_rows(console: Console, rows: Iterable[tuple[str, object]]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for label, text in rows:
-        table.add_row(printable(label), Text(printable(text)))
+        table.add_row(line(label), line(str(text)))
     show_table(console, table)
 
 
@@ -52,14 +46,13 @@ def show_table(console: Console, table: Table) -> None:
     """Print a table without blanks at the ends of lines."""
     with console.capture() as captured:
         console.print(table)
-    for line in captured.get().splitlines():
-        console.file.write(line.rstrip() + "\n")
+    for row in captured.get().splitlines():
+        console.file.write(row.rstrip() + "\n")
 
 
 def print_json(content: Any) -> None:
     """Print what msgspec can encode, in a form for people."""
-    text = msgspec.json.format(msgspec.json.encode(content), indent=2)
-    sys.stdout.write(text.decode() + "\n")
+    sys.stdout.write(to_json(content).decode())
 
 
 def size(count: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from chakra_et.feeder.engine import Counts, Engine
 from chakra_et.feeder.options import State
+from chakra_et.shown import shown
 
 
 class Blocker(NamedTuple):
@@ -80,7 +81,7 @@ def _cycle_text(cycle: list[int]) -> str:
 
 
 def _label(node: Blocker | Waiter | Taken) -> str:
-    name = node.name
+    name = shown(node.name)
     if len(name) > _LONGEST_NAME:
         name = name[: _LONGEST_NAME - 3] + "..."
     return f'{node.id} "{name}"' if name else str(node.id)

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 import zstandard
 
 from chakra_et.converters.et.decoder import decode_metadata
+from chakra_et.converters.et.wire import WireError
 from chakra_et.feeder.blocked import Blocked, find_blocked
 from chakra_et.feeder.engine import Counts, Engine
 from chakra_et.feeder.errors import Code, FeederError
@@ -259,7 +260,14 @@ def _is_json(path: Path) -> bool:
 
 
 def _metadata(record: bytes) -> Metadata:
-    return decode_metadata(record, 0, len(record))
+    try:
+        return decode_metadata(record, 0, len(record))
+    except WireError as error:
+        # The metadata are the first record: before them stands but their length.
+        length_bytes = max(1, (len(record).bit_length() + 6) // 7)
+        raise FeederError(
+            Code.MALFORMED, f"the metadata: {error}", offset=length_bytes + error.at
+        ) from error
 
 
 def _whole(source: str | os.PathLike[str] | bytes | BinaryIO) -> bytes | mmap.mmap:

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-import msgspec
 import zstandard
 
 from chakra_et.errors import OutputError
+from chakra_et.io.json_text import to_json
 from chakra_et.io.kept import refuse_input
 from chakra_et.io.leftovers import clean, hold, temporary_prefix
 
@@ -96,7 +96,7 @@ def size_of(path: Path) -> int | None:
 def write_json(content: Any, path: Path) -> None:
     """Write what msgspec can encode, in a form for people. Raises OutputError."""
     with atomic_output(path) as stream:
-        stream.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+        stream.write(to_json(content))
 
 
 def make_directory(path: Path) -> None:

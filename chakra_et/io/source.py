@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.archive import is_tar, is_zip, open_tar, open_zip
 from chakra_et.io.compression import Gzip, Zstd
+from chakra_et.io.guard import note_progress
 from chakra_et.io.kept import note_input
 from chakra_et.io.repairs import Repairs
 from chakra_et.io.spool import is_opened, spooled
@@ -48,6 +49,7 @@ def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
                     path=path,
                     remedy="No trace does. If it is one all the same, unpack it first.",
                 )
+            note_progress(total)
             yield block
 
 

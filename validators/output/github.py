@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from chakra_et.shown import shown_lines
 from chakra_et.validators.engine import Validation
 from chakra_et.validators.finding import Severity
 
@@ -27,7 +28,7 @@ def render(result: Validation, examples: int = 3) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return shown_lines(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

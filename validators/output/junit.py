@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
+from chakra_et.shown import shown
 from chakra_et.validators.engine import Outcome, Validation
 from chakra_et.validators.finding import Severity
 from chakra_et.validators.rule import RULES
@@ -30,7 +31,7 @@ def render(result: Validation, examples: int = 3) -> str:
         if rule_id in spoke:
             _tell(case, spoke[rule_id], examples)
     for error in result.unreadable:
-        case = Xml.SubElement(suite, "testcase", classname="file", name=str(error.path))
+        case = Xml.SubElement(suite, "testcase", classname="file", name=shown(str(error.path)))
         Xml.SubElement(case, "error", message=_clean(error.problem)).text = _clean(str(error))
     Xml.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suite, "unicode") + "\n"

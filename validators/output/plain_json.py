@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from chakra_et.io.json_text import to_json
 from chakra_et.validators.engine import Validation
 from chakra_et.validators.finding import Severity
 
@@ -43,4 +42,4 @@ def render(result: Validation, examples: int = 3) -> str:
             for outcome in result.outcomes
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
+    return to_json(content).decode()

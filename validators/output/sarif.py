@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from chakra_et.io.json_text import to_json
 from chakra_et.validators.engine import Validation
 from chakra_et.validators.finding import Finding, Severity
 from chakra_et.version import PRODUCER
@@ -45,7 +44,7 @@ def render(result: Validation, examples: int = 3) -> str:
         ],
     }
     content = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
+    return to_json(content).decode()
 
 
 def _result(finding: Finding, rule_id: str, place: int, level: str) -> dict[str, Any]:

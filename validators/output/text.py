@@ -6,9 +6,9 @@ import io
 from typing import Final
 
 from rich.console import Console
-from rich.text import Text
 
 from chakra_et.errors import ChakraError
+from chakra_et.shown import line
 from chakra_et.validators.engine import Outcome, Validation
 from chakra_et.validators.finding import Finding, Severity
 from chakra_et.validators.profiles import PROFILES, profile
@@ -21,12 +21,12 @@ def show(result: Validation, examples: int = 3, console: Console | None = None) 
     """Print a validation."""
     console = console or Console(highlight=False, soft_wrap=True)
     for error in result.unreadable:
-        console.print(Text(f"unreadable: {error}", style="red"))
+        console.print(line(f"unreadable: {error}", style="red"))
     several = len(result.paths) > 1
     for outcome in sorted(result.outcomes, key=lambda o: (-o.severity, o.rule.id)):
         if outcome.count:
             _show_outcome(console, outcome, examples, several)
-    console.print(Text(_summary(result), style="bold"))
+    console.print(line(_summary(result), style="bold"))
 
 
 def render(result: Validation, examples: int = 3) -> str:
@@ -38,13 +38,13 @@ def render(result: Validation, examples: int = 3) -> str:
 
 def _show_outcome(console: Console, outcome: Outcome, examples: int, several: bool) -> None:
     rule, style = outcome.rule, _STYLES[outcome.severity]
-    head = Text(f"{outcome.severity.label} {rule.id}", style=f"bold {style}")
+    head = line(f"{outcome.severity.label} {rule.id}", style=f"bold {style}")
     console.print(head.append(f" ({outcome.count}) {rule.title}", style="default"))
     for finding in outcome.findings[:examples]:
-        console.print(Text(f"    {_line(finding, several)}"))
+        console.print(line(f"    {_line(finding, several)}"))
     if outcome.count > examples:
-        console.print(Text(f"    and {outcome.count - examples} more", style="dim"))
-    console.print(Text(f"  cure: {rule.cure}", style="dim"))
+        console.print(line(f"    and {outcome.count - examples} more", style="dim"))
+    console.print(line(f"  cure: {rule.cure}", style="dim"))
 
 
 def _line(finding: Finding, several: bool) -> str:
@@ -72,7 +72,7 @@ def show_rule(rule_id: str) -> None:
             f"no rule is called {rule_id}", remedy="`chakra explain` without a rule lists them."
         )
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(f"{rule.id}: {rule.title}", style="bold"))
+    console.print(line(f"{rule.id}: {rule.title}", style="bold"))
     for label, text in (
         ("sees", rule.check.__doc__ or ""),
         ("why", rule.why),
@@ -88,7 +88,7 @@ def show_rule(rule_id: str) -> None:
             or "no profile",
         ),
     ):
-        console.print(Text(f"  {label + ':':<10}{text}"))
+        console.print(line(f"  {label + ':':<10}{text}"))
 
 
 def show_rules(profile_name: str | None) -> None:
@@ -96,10 +96,10 @@ def show_rules(profile_name: str | None) -> None:
     console = Console(highlight=False, soft_wrap=True)
     chosen = None if profile_name is None else profile(profile_name)
     if chosen is not None:
-        console.print(Text(f"{chosen.name}: {chosen.about} ({chosen.consumer})", style="bold"))
+        console.print(line(f"{chosen.name}: {chosen.about} ({chosen.consumer})", style="bold"))
     for rule_id in sorted(RULES):
         if chosen is None:
-            console.print(Text(f"{rule_id}  {RULES[rule_id].title}"))
+            console.print(line(f"{rule_id}  {RULES[rule_id].title}"))
         elif rule_id in chosen:
             severity = chosen.severities[rule_id].label
-            console.print(Text(f"{rule_id}  {severity:<8} {RULES[rule_id].title}"))
+            console.print(line(f"{rule_id}  {severity:<8} {RULES[rule_id].title}"))
