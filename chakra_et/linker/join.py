@@ -11,14 +11,16 @@ import numpy.typing as npt
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.pytorch import HostTrace, has_forked, without_forked
 from chakra_et.errors import LinkError
-from chakra_et.linker.alignment import align
-from chakra_et.linker.nesting import NONE, ties
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.thread_order import by_order
 
 Rows = npt.NDArray[np.int64]
 
 ROOT_NAMES: Final = ("[pytorch|profiler|execution_trace|", "[pytorch|profiler|execution_graph|")
 _AGREE: Final = 0.9
 """Share of joined operations whose names must agree for ids to be believed."""
+_ENOUGH: Final = 8
+"""Operations that two files must share in order, where their ids say that they share none."""
 _ALIGNED: Final = 0.5
 """Share of host operations that must find their record for an alignment to be believed."""
 
@@ -129,6 +131,8 @@ def _by_record_function(
     overlap = int(np.count_nonzero(record != NONE))
     agree = _agreeing(record, host_name, record_name, device)
     matched = int(np.count_nonzero(agree))
+    if overlap == 0 and (join := _of_another_window(host, device, ops, host_name, record_name)):
+        return join
     if overlap == 0 or matched < _AGREE * overlap:
         raise LinkError(
             f"host and device trace do not belong together: {overlap} record-function ids occur in "
@@ -149,6 +153,26 @@ def _by_record_function(
         record[~agree] = NONE
     expected = np.count_nonzero(np.isin(host.rf_id, device.rf_id[known]) & (host.rf_id > 0))
     return HostJoin(record, "record-function id", matched, int(expected), warnings)
+
+
+def _of_another_window(
+    host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
+) -> HostJoin | None:
+    """By order, where ids tell that the files are of different times: one is a part of the other.
+
+    None where too little of the shorter one is found in the longer one to say that.
+    """
+    candidates = np.flatnonzero(~is_root(host))
+    record, warnings = by_order(host, device, candidates, host_name, record_name)
+    matched = int(np.count_nonzero(record != NONE))
+    if matched < max(_AGREE * min(len(candidates), len(ops)), _ENOUGH):
+        return None
+    warnings.insert(
+        0,
+        "no record-function id occurs in both files: they are of different windows, or of two runs "
+        "of one script; operations were joined by their order",
+    )
+    return HostJoin(record, "order within each thread", matched, len(candidates), warnings)
 
 
 def _example(
@@ -185,20 +209,7 @@ def _by_order(
 ) -> HostJoin:
     """Align each host thread with the profiled thread that resembles it most."""
     candidates = np.flatnonzero(~is_root(host))
-    record = np.full(len(host), NONE, np.int64)
-    host_threads = [
-        rows[np.argsort(host.id[rows], kind="stable")]
-        for thread in np.unique(host.thread[candidates])
-        for rows in [candidates[host.thread[candidates] == thread]]
-    ]
-    lanes = np.unique(np.stack((device.pid[ops], device.tid[ops])), axis=1).T
-    device_threads = []
-    for pid, tid in lanes.tolist():
-        rows = ops[(device.pid[ops] == pid) & (device.tid[ops] == tid)]
-        device_threads.append(rows[np.lexsort((ties(device, rows), device.start_ns[rows]))])
-    for mine, theirs in _pair_threads(host_threads, device_threads, host_name, record_name):
-        left, right = align(host_name[mine], record_name[theirs])
-        record[mine[left]] = theirs[right]
+    record, warnings = by_order(host, device, candidates, host_name, record_name)
     matched = int(np.count_nonzero(record != NONE))
     if len(candidates) and len(ops) and matched < _ALIGNED * min(len(candidates), len(ops)):
         raise LinkError(
@@ -208,29 +219,7 @@ def _by_order(
             path=device.path,
             remedy=f"Give the profile of the same run, rank and window as {host.path}.",
         )
-    return HostJoin(record, "order within each thread", matched, len(candidates))
-
-
-def _pair_threads(
-    host_threads: list[Rows], device_threads: list[Rows], host_name: Rows, record_name: Rows
-) -> list[tuple[Rows, Rows]]:
-    """Pair threads, those that share most names first."""
-    shared = []
-    for i, mine in enumerate(host_threads):
-        names, counts = np.unique(host_name[mine], return_counts=True)
-        for j, theirs in enumerate(device_threads):
-            others, other_counts = np.unique(record_name[theirs], return_counts=True)
-            _, a, b = np.intersect1d(names, others, return_indices=True)
-            shared.append((int(np.minimum(counts[a], other_counts[b]).sum()), i, j))
-    shared.sort(key=lambda item: (-item[0], item[1], item[2]))
-    pairs = []
-    free, other_free = set(range(len(host_threads))), set(range(len(device_threads)))
-    for count, i, j in shared:
-        if count and i in free and j in other_free:
-            pairs.append((host_threads[i], device_threads[j]))
-            free.remove(i)
-            other_free.remove(j)
-    return pairs
+    return HostJoin(record, "order within each thread", matched, len(candidates), warnings)
 
 
 def _compare_processes(host: HostTrace, device: DeviceTrace, ops: Rows, join: HostJoin) -> None:

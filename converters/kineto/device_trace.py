@@ -25,6 +25,7 @@ NO_ID: Final = -1
 _COLUMNS: Final = (
     "role", "category", "name", "pid", "tid", "start_ns", "duration_ns", "correlation",
     "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context", "size_bytes",
+    "shapes",
 )  # fmt: skip
 
 
@@ -35,8 +36,9 @@ class DeviceTrace:
     One entry of each column for each record, in the order of the file. `start_ns` counts from the
     Unix epoch. `pid` and `tid` are as in the file: process and thread for host records, device and
     stream for device work. `external_id`, `rf_id` and `fwd_thread` are 0, `sequence` is -1, and
-    the other ids `NO_ID`, where a record has none. `args` holds the raw JSON of what else the
-    profiler says of device work, of waits and of communication; b"" for other records.
+    the other ids `NO_ID`, where a record has none. `shapes` are codes into `shape_texts`, the raw
+    JSON of an operation's input shapes, b"" where it has none. `args` holds the raw JSON of what
+    else the profiler says of device work, of waits and of communication; b"" for other records.
     """
 
     path: Path
@@ -61,6 +63,8 @@ class DeviceTrace:
     stream: IntColumn
     context: IntColumn
     size_bytes: IntColumn
+    shapes: CodeColumn
+    shape_texts: Pool[bytes]
     args: list[bytes]
     thread_names: dict[tuple[int, int], str]
     warnings: list[str]

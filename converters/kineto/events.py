@@ -31,6 +31,7 @@ class OpArgs(msgspec.Struct, gc=False):
     rf_id: Any = msgspec.field(default=0, name="Record function id")
     sequence: Any = msgspec.field(default=-1, name="Sequence number")
     fwd_thread: Any = msgspec.field(default=0, name="Fwd thread id")
+    shapes: msgspec.Raw = msgspec.field(default=_ABSENT, name="Input Dims")
 
 
 class DeviceArgs(msgspec.Struct, gc=False):

@@ -54,6 +54,10 @@ _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = 
 is there counts, and whether operations and other records can have it."""
 _ROW_NAMES: Final = {"thread_name": "name", "process_name": "name", "process_labels": "labels"}
 """Records that name a thread or a process, and the argument that holds the name."""
+_DTYPES: Final[dict[str, Any]] = {
+    "role": np.uint8, "category": np.int32, "name": np.int32, "shapes": np.int32,
+}  # fmt: skip
+_SHAPES: Final = attrgetter("shapes")
 _ODD_ARGS: Final = "arguments that are no object"
 _LATEST_NS: Final = 1 << 62
 _FIRST: Final = 1000
@@ -87,6 +91,7 @@ class _Columns:
         self.categories: Pool[str] = Pool()
         self.names: Pool[str] = Pool()
         self.odd_ids: Pool[str] = Pool()
+        self.shape_texts: Pool[bytes] = Pool({b"": 0})
         self.parts: dict[str, list[npt.NDArray[Any]]] = {}
         self.args: list[bytes] = []
         self.thread_names: dict[tuple[int, int], str] = {}
@@ -180,6 +185,11 @@ class _Columns:
                 if wanted:
                     values[rows] = self._integers(_first_told(args, fields, default), default)
             self._put(name, values)
+        shapes = np.zeros(len(spans), np.int32)
+        if ops.size:
+            texts = map(bytes, map(_SHAPES, op_args))
+            shapes[ops] = list(map(self.shape_texts.__getitem__, texts))
+        self._put("shapes", shapes)
         carried = (role == Role.WORK) | (role == Role.SYNC) | (role == NO_ROLE)
         self.args += [
             bytes(text) if keep or _tells_communication(event.name) else b""
@@ -234,7 +244,9 @@ class _Columns:
         return number if abs(number) < 1 << 63 else -2 - self.odd_ids[str(value)]
 
     def _put(self, name: str, values: Any) -> None:
-        dtype = {"role": np.uint8, "category": np.int32, "name": np.int32}.get(name, np.int64)
+        dtype = {"role": np.uint8, "category": np.int32, "name": np.int32, "shapes": np.int32}.get(
+            name, np.int64
+        )
         self.parts.setdefault(name, []).append(np.asarray(values, dtype))
 
     def _joined(self, name: str) -> npt.NDArray[Any]:
@@ -252,7 +264,7 @@ class _Columns:
         columns: dict[str, Any] = {name: self._joined(name) for name in (
             "role", "category", "name", "pid", "tid", "start_ns", "duration_ns", "correlation",
             "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context",
-            "size_bytes",
+            "size_bytes", "shapes",
         )}  # fmt: skip
         columns["stream"][np.isin(columns["stream"], NO_STREAM)] = NO_ID
         start = columns["start_ns"]
@@ -265,6 +277,7 @@ class _Columns:
             counts=dict(self.counts),
             categories=self.categories,
             names=self.names,
+            shape_texts=self.shape_texts,
             args=self.args,
             thread_names=self.thread_names,
             warnings=warnings,

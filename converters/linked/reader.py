@@ -185,6 +185,8 @@ def _device(columns: LinkedColumns[Any], host: HostTrace, host_row: dict[int, in
         stream=column(NO_ID, [_stream(node.stream) for node in work]),
         context=nothing,
         size_bytes=nothing,
+        shapes=np.zeros(count, np.int32),
+        shape_texts=Pool({b"": 0}),
         args=[b""] * own + [_args(node) for node in work],
         thread_names={},
         warnings=[],
