@@ -11,7 +11,7 @@ import numpy as np
 from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
-from chakra_et.definitions import NodeType
+from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication_table import (
     ANNOTATION,
@@ -154,6 +154,19 @@ class Seen:
                 facts.size_bytes = self._asked_bytes(caller, facts, dtype)
                 yield facts
             caller = int(self.table.caller[caller])
+
+    def asked(self, row: int) -> Facts:
+        """What an operation that asks for a collective tells by its name and shapes alone.
+
+        Only the root of a scatter has input; the others bring the buffer into which they receive.
+        """
+        facts = self._told_by_name(row)
+        if facts is None or not isinstance(facts.kind, CollectiveType):
+            return Facts()
+        facts.size_bytes = self._asked_bytes(row, facts, None)
+        if facts.kind is CollectiveType.SCATTER and not facts.size_bytes:
+            facts.size_bytes = _total(self._argument_bytes(row)[:1])
+        return facts
 
     def _told_by_name(self, row: int) -> Facts | None:
         name = self.name(row)

@@ -82,7 +82,8 @@ def _request(seen: Seen, row: int) -> tuple[Request, str | None]:
     """What the operation that asked tells, and the process group that one around it names."""
     if row == NONE:
         return Request(Facts()), None
-    request, name = read_request(seen.name(row), seen.values(row)), None
+    values, name = seen.values(row), None
+    request = read_request(seen.name(row), values) if values else Request(seen.asked(row))
     for _ in range(_OUTER):
         if row == NONE or name is not None:
             break
