@@ -1025,6 +1025,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "takes_recorded_time": Attribute(
+        name="takes_recorded_time",
+        scope="node",
+        kind=Kind.STRING,
+        accepts=_STRING,
+        unit="",
+        meaning=(
+            "What no file tells of this collective (`ALL_TO_ALL of unknown size`), so that a "
+            "simulator gives it its recorded time in place of the network's. Other ranks do not "
+            "take part in it."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "comm_facts": Attribute(
         name="comm_facts",
         scope="node",
@@ -1805,6 +1820,15 @@ class NodeAttributes:
         Such a node has no pg_name, and is not one of all ranks.
         """
         return self._text("pg_candidates")
+
+    @property
+    def takes_recorded_time(self) -> str | None:
+        """What no file tells of this collective (`ALL_TO_ALL of unknown size`), so that a simulator
+        gives it its recorded time in place of the network's.
+
+        Other ranks do not take part in it.
+        """
+        return self._text("takes_recorded_time")
 
     @property
     def comm_facts(self) -> str | None:

@@ -1,4 +1,7 @@
-"""The collectives of each process group, rank by rank, in the order in which they are issued."""
+"""The collectives of each process group, rank by rank, in the order in which they are issued.
+
+What takes its recorded time alone, as no file tells what it is, is left out: nobody waits for it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from chakra_et.validators.view import ABSENT, Rows, RunView, TraceView
 
 WORLD: Final = ("", "0")
 """Names under which a node means the group of all ranks."""
+RECORDED_TIME: Final = "takes_recorded_time"
+"""The attribute of collectives that no other rank takes part in."""
 EQUAL_SIZES: Final = (
     CollectiveType.ALL_REDUCE,
     CollectiveType.REDUCE,
@@ -32,6 +37,11 @@ class Sequence:
     rows: Rows
     types: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
+
+    @property
+    def least(self) -> int:
+        """How many collectives there are at least: one of unknown type may be another group's."""
+        return int(np.count_nonzero(self.types >= 0))
 
     def strict_sizes(self) -> npt.NDArray[np.int64]:
         """Sizes where all ranks need the same; 0 elsewhere, -1 where the size is not told."""
@@ -68,6 +78,9 @@ def group_key(run: RunView, view: TraceView, name: str) -> tuple[str, tuple[int,
     whole = tuple(range(run.usual_world_size or 0))
     if name in WORLD and ranks in ((), whole):
         return "", ()
+    # A group that every rank calls by an address of its own.
+    if not ranks and group is not None and group.size == len(whole) > 0:
+        return "", ()
     return name, ranks
 
 
@@ -75,7 +88,8 @@ def sequences(run: RunView) -> dict[tuple[str, tuple[int, ...]], list[Sequence]]
     """Sequences by group, of the ranks that take part in it."""
     found: dict[tuple[str, tuple[int, ...]], list[Sequence]] = {}
     for rank, view in run.views.items():
-        rows = view.collectives[~view.present("pg_candidates")[view.collectives]]
+        apart = view.present("pg_candidates") | view.present(RECORDED_TIME)
+        rows = view.collectives[~apart[view.collectives]]
         names = view.texts("pg_name")[rows].astype(str)
         types, sizes = view.integers("comm_type"), view.integers("comm_size")
         by_key: dict[tuple[str, tuple[int, ...]], list[Rows]] = {}

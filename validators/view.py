@@ -191,6 +191,13 @@ class RunView:
         del said[None]
         return said.most_common(1)[0][0] if said else None
 
+    def is_lone(self, view: TraceView, name: str) -> bool:
+        """Whether a group has one member, as its rank knows it, or else the others."""
+        group = view.group_of.get(name)
+        if group is not None and group.ranks:
+            return max(len(group.ranks), group.size) == 1
+        return len(self.members(name)) == 1
+
     def members(self, name: str) -> tuple[int, ...]:
         """The ranks of a group by the fullest account; empty if no trace tells."""
         found = [v.group_of[name].ranks for v in self.views.values() if name in v.group_of]

@@ -147,9 +147,17 @@ def _in_full(report: Report) -> list[tuple[str, str]]:
     lines += [("nodes", _counts(report.nodes)), ("edges", _edges([report]))]
     for item in report.communication:
         name = "not known" if item["pg_name"] is None else item["pg_name"]
-        what = f"{item['count']} {item['collective'] or item['type']}, {size(item['bytes'])}"
+        what = f"{item['count']} {item['collective'] or item['type']}, {_size(item)}"
         lines.append(("communication", f"{what}, group {name} (facts from {item['facts_from']})"))
     return lines
+
+
+def _size(item: dict[str, Any]) -> str:
+    """The bytes of communications of one kind, and for how many of them no file tells."""
+    unknown = int(item["without_size"])
+    if unknown and unknown == item["count"]:
+        return "size not known"
+    return size(item["bytes"]) + (f" and {unknown} of unknown size" if unknown else "")
 
 
 def _show_run(console: Console, conversions: Conversions) -> None:

@@ -29,7 +29,6 @@ from chakra_et.linker.seen import RECORD, Seen
 from chakra_et.linker.shared_kernels import share_kernels
 from chakra_et.linker.transfers import Transfers, add_requests, decide_groups
 from chakra_et.linker.workers import Workers
-from chakra_et.model import ProcessGroup
 
 _SHOWN: Final = 3
 
@@ -113,8 +112,8 @@ def find_communication(
         if row not in covered and record is not None and record.name not in NO_COMMUNICATION:
             found[row] = record
     found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
-    _learn_groups(found, groups)
     _learn_rank(found, groups, named_rank)
+    _learn_groups(found, groups)
     transfers = decide_groups(asked, seen, groups, others or {})
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
     for row, count in carriers.pieces.items():
@@ -193,7 +192,17 @@ def _unsized(seen: Seen, found: Found) -> list[str]:
         return []
     alone = sum(row < len(table) and _only_profiled(table, row) for row in rows)
     of_these = f" ({alone} of them are operations that only the profile saw)" if alone else ""
-    return [f"{len(rows)} communication nodes have no size, as no input tells it{of_these}"]
+    kinds = Counter(_kind_name(found.by_row[row]) for row in rows)
+    listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return [
+        f"{len(rows)} communication nodes have no size, as no input tells it{of_these}: {listed}"
+    ]
+
+
+def _kind_name(item: Communication) -> str:
+    if item.type is not NodeType.COMM_COLL:
+        return item.type.name
+    return "of unknown type" if item.collective is None else item.collective.name
 
 
 def _only_profiled(table: Activities, row: int) -> bool:
@@ -206,15 +215,8 @@ def _learn_groups(found: dict[int, Facts], groups: GroupTable) -> None:
         number, size = facts.group_number, facts.group_size
         if number is not None and size is not None:
             groups.sizes_by_number[number] = max(size, groups.sizes_by_number.get(number, 0))
-        if facts.group is not None and facts.group not in groups.groups:
-            groups.add(
-                ProcessGroup(
-                    name=facts.group,
-                    ranks=tuple(facts.group_ranks or ()),
-                    size=size or 0,
-                    source="arguments of its collectives",
-                )
-            )
+        if facts.group is not None:
+            groups.add_named(facts.group, facts.group_ranks, size)
 
 
 def _learn_rank(found: dict[int, Facts], groups: GroupTable, named: int | None) -> None:

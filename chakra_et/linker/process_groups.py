@@ -54,20 +54,39 @@ class GroupTable:
         name = self.names_by_number.get(number)
         if name is not None:
             return name
-        size, world = self.sizes_by_number.get(number), self.world_size
-        whole = world is not None and size == world and 0 < world <= MOST_RANKS
+        size = self.sizes_by_number.get(number)
+        ranks, why = self._told_by_size(size)
+        whole = size == self.world_size and bool(ranks)
         name = self.names_by_number[number] = DEFAULT if whole else str(number)
+        source = why or "number in the host trace"
         self.groups.setdefault(
-            name,
-            ProcessGroup(
-                name=name,
-                ranks=tuple(range(world)) if whole and world is not None else (),
-                size=size or 0,
-                source="size of the group" if whole else "number in the host trace",
-                inferred=True,
-            ),
+            name, ProcessGroup(name=name, ranks=ranks, size=size or 0, source=source, inferred=True)
         )
         return name
+
+    def add_named(self, name: str, ranks: list[int] | None, size: int | None) -> None:
+        """Take in a group that only records of its collectives name, by address or otherwise."""
+        if name in self.groups:
+            return
+        told, why = (tuple(ranks), "") if ranks else self._told_by_size(size)
+        self.add(
+            ProcessGroup(
+                name=name,
+                ranks=told,
+                size=size or 0,
+                source=why or "arguments of its collectives",
+                inferred=bool(why),
+            )
+        )
+
+    def _told_by_size(self, size: int | None) -> tuple[tuple[int, ...], str]:
+        """The members of a group that its size alone tells, and how: all ranks, or this one."""
+        world = self.world_size
+        if world is not None and size == world and 0 < world <= MOST_RANKS:
+            return tuple(range(world)), "size of the group"
+        if size == 1 and self.rank is not None:
+            return (self.rank,), "a group of one rank: its own"
+        return (), ""
 
     def only_of_size(self, size: int | None) -> str | None:
         """The name of the only group there is, or of the only one of this rank that has a size."""

@@ -21,6 +21,7 @@ from chakra_et.converters.kineto.categories import (
     UNKNOWN,
 )
 from chakra_et.converters.pytorch import HostTrace
+from chakra_et.definitions import CollectiveType
 from chakra_et.linker.across_ranks import Account
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
@@ -327,12 +328,16 @@ def _communication(found: dict[int, Communication]) -> list[dict[str, Any]]:
     """Communication nodes by type, collective, group and source of the facts."""
     counts: Counter[tuple[Any, ...]] = Counter()
     sizes: Counter[tuple[Any, ...]] = Counter()
+    unsized: Counter[tuple[Any, ...]] = Counter()
     for item in found.values():
         sources = ", ".join(dict.fromkeys(item.facts.sources))
         name = None if item.collective is None else item.collective.name
         key = (item.type.name, name, item.group, sources)
         counts[key] += 1
         sizes[key] += item.facts.size_bytes or 0
+        unsized[key] += (
+            item.facts.size_bytes is None and item.collective is not CollectiveType.BARRIER
+        )
     return [
         {
             "type": key[0],
@@ -341,6 +346,7 @@ def _communication(found: dict[int, Communication]) -> list[dict[str, Any]]:
             "facts_from": key[3],
             "count": count,
             "bytes": sizes[key],
+            "without_size": unsized[key],
         }
         for key, count in counts.items()
     ]

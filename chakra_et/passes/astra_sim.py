@@ -99,7 +99,7 @@ def drop_lone_collectives(traces: TraceSet) -> PassResult:
     for rank, trace in traces.items():
         view = run.views[rank]
         names = view.texts("pg_name")[view.collectives].astype(str)
-        lone = [n for n in set(names.tolist()) if n not in WORLD and len(run.members(n)) == 1]
+        lone = [n for n in set(names.tolist()) if n not in WORLD and run.is_lone(view, n)]
         rows = view.collectives[np.isin(names, lone)]
         changed[rank] = trace
         if len(rows):

@@ -26,11 +26,12 @@ Key = tuple[str, tuple[int, ...]]
 def number_groups(traces: TraceSet) -> PassResult:
     """Number the groups, and give the group of all ranks a number where others are used too.
 
-    A group that no table explains has the ranks that use its name.
+    A group that no table explains has the ranks that use its name, unless its size says that there
+    are others: then its members stay unknown.
     """
     run = RunView({rank: TraceView(trace, rank) for rank, trace in traces.items()})
     used = _used(run)
-    members = {key: key[1] or tuple(ranks) for key, ranks in used.items()}
+    members = {key: _members(run, key, ranks) for key, ranks in used.items()}
     everyone = tuple(range(traces.world_size))
     members = {key: everyone if key == ("", ()) else ranks for key, ranks in members.items()}
     numbers = _numbers(members)
@@ -44,10 +45,18 @@ def number_groups(traces: TraceSet) -> PassResult:
         view = run.views[rank]
         changed[rank] = copied(trace)
         changes += _rename(run, view, changed[rank].nodes.attributes, numbers, explicit)
-        changed[rank].groups = [group for group in table if rank in group.ranks]
+        changed[rank].groups = [g for g in table if rank in g.ranks or not g.ranks]
         if changed[rank].groups != view.groups:
             changes.append(Change("groups written anew", len(changed[rank].groups), rank))
     return PassResult(TraceSet(changed), changes)
+
+
+def _members(run: RunView, key: Key, users: list[int]) -> tuple[int, ...]:
+    """The ranks of a group: those that a table tells, else those that use it, if it has no more."""
+    size = max(
+        (v.group_of[key[0]].size for v in run.views.values() if key[0] in v.group_of), default=0
+    )
+    return key[1] or (tuple(users) if size in (0, len(users)) else ())
 
 
 def _group(run: RunView, key: Key, number: str, ranks: tuple[int, ...]) -> ProcessGroup:
@@ -59,7 +68,7 @@ def _group(run: RunView, key: Key, number: str, ranks: tuple[int, ...]) -> Proce
     return ProcessGroup(
         name=number,
         ranks=ranks,
-        size=len(ranks),
+        size=len(ranks) or (known.size if known is not None else 0),
         description=(known.description if known is not None else "") or renamed,
         source="ranks that use the name" if guessed else known.source if known is not None else "",
         inferred=guessed or (known is not None and known.inferred),

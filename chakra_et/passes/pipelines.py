@@ -31,6 +31,7 @@ from chakra_et.passes.clean import (
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
 from chakra_et.passes.order import order_collectives
+from chakra_et.passes.unknown import settle_unknown
 from chakra_et.run_directory import run_directory
 from chakra_et.validators import Validation, validate
 
@@ -82,6 +83,7 @@ def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) ->
         row.append(fold_host)
     return [
         *row,
+        settle_unknown,
         number_groups,
         drop_lone_collectives,
         lower_collectives,

@@ -127,6 +127,21 @@ BROKEN: dict[str, tuple[Pass, Callable[[], TraceSet]]] = {
         passes.demote_calls,
         lambda: run(trace(node(1, COLL, is_cpu_op=True), coll(2, deps=(1,)))),
     ),
+    "unknown": (
+        passes.settle_unknown,
+        lambda: run(
+            *(
+                trace(
+                    node(1, COLL, is_cpu_op=False),
+                    node(2, COLL, comm_type=6, is_cpu_op=False),
+                    coll(3),
+                    rank=rank,
+                    world=2,
+                )
+                for rank in (0, 1)
+            )
+        ),
+    ),
     "idle": (passes.fill_idle_ranks, lambda: run(trace(node(1), rank=0), trace(rank=1))),
     "host only": (passes.fold_host, lambda: run(trace(host(1, took=5), coll(2, deps=(1,))))),
 }
@@ -205,6 +220,68 @@ def test_lowered_collectives_carry_a_note() -> None:
 def test_sizes_that_must_be_equal_are_not_levelled() -> None:
     given = run(trace(coll(1, size=8), rank=0, world=2), trace(coll(1, size=16), rank=1, world=2))
     assert not passes.lower_collectives(given).modified
+
+
+def unsized(node_id: int, kind: int | None):  # type: ignore[no-untyped-def]
+    told = {} if kind is None else {"comm_type": kind}
+    return node(node_id, COLL, is_cpu_op=False, took=5000, **told)
+
+
+def test_a_size_that_one_rank_tells_holds_for_all_where_it_has_to_be_equal() -> None:
+    given = run(
+        trace(coll(1, 0, 64), coll(2, 2, 64), rank=0, world=2),
+        trace(unsized(1, None), unsized(2, 2), rank=1, world=2),
+    )
+    cured = passes.settle_unknown(given).traces
+    first, second = cured[1].nodes
+    assert (first.comm_type, first.comm_size) == (CollectiveType.ALL_REDUCE, 64)
+    assert "as other ranks tell it" in first.attributes["cured"]
+    # To an all-gather every rank may bring another size; and what one replays, all do.
+    assert second.takes_recorded_time == "ALL_GATHER of unknown size"
+    assert cured[0].nodes[1].takes_recorded_time == "ALL_GATHER of unknown size"
+    assert cured[0].nodes[0].takes_recorded_time is None
+
+
+def test_what_takes_its_recorded_time_needs_no_other_rank() -> None:
+    given = run(
+        trace(unsized(1, None), unsized(2, 6), rank=0, world=2),
+        trace(unsized(2, 6), rank=1, world=2),
+    )
+    assert validate(given).rules == {"ET205", "ET206"}
+    cured = passes.cure(given, "astra-sim")
+    assert cured.left.rules <= {"ET725", "ET706", "ET723"}
+    assert [n.duration_ns for n in cured.traces[0].nodes] == [5000, 5000]
+    assert {n.comm_size for n in cured.traces[0].nodes} == {0}
+
+
+def test_a_collective_that_may_be_of_several_groups_takes_its_recorded_time() -> None:
+    groups = {"0": (0, 1), "1": (0,)}
+    given = run(
+        *(
+            trace(
+                coll(1, pg_candidates='["0","1"]', took=5000),
+                coll(2, pg_name="0"),
+                rank=rank,
+                world=2,
+                groups=groups,
+            )
+            for rank in (0, 1)
+        )
+    )
+    cured = passes.cure(given, "astra-sim")
+    assert cured.left.exit_code() == 0
+    assert cured.traces[0].nodes[0].takes_recorded_time == "ALL_REDUCE of unknown group"
+
+
+def test_members_of_a_group_that_has_more_than_use_its_name_stay_unknown() -> None:
+    group = ProcessGroup(name="94857238472", size=2)
+    given = run(
+        *(
+            trace(coll(1, pg_name=group.name), rank=rank, world=4, groups=[group] * (rank == 0))
+            for rank in range(4)
+        )
+    )
+    assert "ET404" in validate(passes.number_groups(given).traces, "astra-sim").rules
 
 
 def test_world_without_other_groups_stays_without_a_name() -> None:

@@ -357,6 +357,10 @@ CASES: dict[str, Case] = {
         5,
     ),
     "ET711": Case(lambda: trace(coll(1, 5)), lambda: trace(coll(1))),
+    "ET725": Case(
+        lambda: trace(coll(1, 5, 0, takes_recorded_time="ALL_TO_ALL of unknown size")),
+        lambda: trace(coll(1, 5, 0)),
+    ),
     "ET712": Case(
         lambda: trace(coll(1, 2, size=3), coll(2, 2, size=0), coll(3, size=-1)),
         lambda: trace(coll(1, 2, size=4), coll(2, size=0)),

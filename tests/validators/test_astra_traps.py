@@ -116,8 +116,9 @@ ATTRIBUTES = [
     Trap("integers for booleans stop it", "ET201", lambda: pair(coll(1, involved_dim=INTEGERS))),
 ]
 COLLECTIVES = [
-    Trap("a collective without type throws", "ET205", of("ET205")),
-    Trap("a collective without size throws", "ET206", of("ET206")),
+    Trap("a collective without type throws", "ET205", of("ET205"), "settle-unknown"),
+    Trap("a collective without size throws", "ET206", of("ET206"), "settle-unknown"),
+    Trap("what no file tells takes its recorded time", "ET725", of("ET725")),
     Trap("a collective on the host throws", "ET212", of("ET212"), "normalise-attributes"),
     Trap(
         "a collective and its call are two collectives, or the call throws",

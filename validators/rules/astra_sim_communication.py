@@ -9,7 +9,7 @@ import numpy as np
 from chakra_et.definitions import CollectiveType, Kind, NodeType
 from chakra_et.validators.finding import Hits
 from chakra_et.validators.rule import run_rule, trace_rule
-from chakra_et.validators.sequences import group_label, sequences
+from chakra_et.validators.sequences import RECORDED_TIME, group_label, sequences
 from chakra_et.validators.view import ABSENT, RunView, TraceView
 
 SIMULATED: Final = (
@@ -50,12 +50,26 @@ def not_simulated(view: TraceView) -> Hits:
     kin="ET710",
 )
 def broadcast(view: TraceView) -> Hits:
-    """BROADCAST collectives."""
-    rows = view.collectives
+    """BROADCAST collectives; those that stand for what no file tells are ET725's affair."""
+    rows = view.collectives[~view.present(RECORDED_TIME)[view.collectives]]
     return view.hits(
         rows[view.integers("comm_type")[rows] == CollectiveType.BROADCAST],
         "BROADCAST is replayed",
     )
+
+
+@trace_rule(
+    "ET725",
+    "A collective takes its recorded time, as no file tells its type or size.",
+    why="The network does not change it; the rest of the run is simulated around it.",
+    cure="Record with shapes (record_shapes=True), or with a PyTorch that describes collectives.",
+    kin="ET711",
+)
+def recorded_time(view: TraceView) -> Hits:
+    """Collectives that `chakra fix --for astra-sim` made so."""
+    rows = view.collectives
+    told = view.texts(RECORDED_TIME)[rows]
+    return view.hits(rows[told != ""], lambda i: str(told[told != ""][i]))
 
 
 @trace_rule(

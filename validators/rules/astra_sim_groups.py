@@ -59,7 +59,7 @@ def group_of_one(run: RunView) -> Hits:
     found = []
     for view in run.views.values():
         names = view.texts("pg_name")[view.collectives].astype(str)
-        ones = [n for n in np.unique(names).tolist() if n not in WORLD and len(run.members(n)) == 1]
+        ones = [n for n in np.unique(names).tolist() if n not in WORLD and run.is_lone(view, n)]
         rows = view.collectives[np.isin(names, ones)]
         found += [view.at(row, "its group has one rank") for row in rows.tolist()]
     return Hits.of(found)

@@ -48,21 +48,40 @@ def other_count(run: RunView) -> Hits:
     """Sequences of another length than most have, with the first place where they part ways."""
     found = []
     for key, group in sequences(run).items():
-        members = len(key[1]) or len(run.views)
-        lengths = Counter(len(s.rows) for s in group)
-        lengths[0] += max(0, min(members, len(run.views)) - len(group))
-        usual = max(lengths, key=lambda n: (lengths[n], n))
-        # Of two accounts with equally many ranks, the longer one counts as usual.
+        members = _expected(run, key)
+        usual = _usual_count(group, min(len(members), len(run.views)))
         other = next((s for s in group if len(s.rows) == usual), None)
         for s in group:
-            if len(s.rows) != usual:
+            if not s.least <= usual <= len(s.rows):
                 found.append(_count_finding(s, other, group_label(key), usual))
         present = {s.rank for s in group}
-        for rank in (key[1] or tuple(run.views)) if usual else ():
+        for rank in members if usual else ():
             if rank in run.views and rank not in present:
                 text = f"no collective of {group_label(key)}, where others have {usual}"
                 found.append(Finding(text, rank, path=run.views[rank].path))
     return Hits.of(found)
+
+
+def _usual_count(group: list[Sequence], members: int) -> int:
+    """The number of collectives that most members may have; the largest of several.
+
+    A rank may have fewer than it shows: a collective of unknown type counts for none or one.
+    """
+    ranges = [(s.least, len(s.rows)) for s in group]
+    ranges += [(0, 0)] * max(0, members - len(group))
+    bounds = {bound for both in ranges for bound in both}
+    fitting = {n: sum(low <= n <= high for low, high in ranges) for n in bounds}
+    return max(bounds, key=lambda n: (fitting[n], n))
+
+
+def _expected(run: RunView, key: tuple[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The ranks that take part in a group's collectives; none where nobody tells its members.
+
+    A group without an entry in any table is taken for one of all ranks.
+    """
+    name, ranks = key
+    known = any(name in view.group_of for view in run.views.values())
+    return ranks or (() if name and known else tuple(run.views))
 
 
 @run_rule(

@@ -1,0 +1,46 @@
+"""Groups of one rank, and of all, that older traces call by an address of each process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recordings import HostRecording
+
+from chakra_et import convert_directory, passes
+from chakra_et.conversion import trace_set
+from chakra_et.model import TraceSet
+from chakra_et.validators import validate
+
+TENSORS = [[[5, 6, 0, 1000, 4, "cuda:0"]]]
+
+
+def recorded(folder: Path, ranks: int, addresses: list[tuple[int, int]]) -> TraceSet:
+    """A run in which each rank has collectives of groups: pairs of an address and a size.
+
+    The addresses of groups of one rank differ between ranks.
+    """
+    folder.mkdir()
+    for rank in range(ranks):
+        host = HostRecording(pid=4000 + rank)
+        for number, (address, size) in enumerate(addresses):
+            own = address + rank if size == 1 else address
+            values = [TENSORS, 12, own, 0, "allreduce", [], [], size]
+            host.op(3 + number, "record_param_comms", inputs=(values, [[]], ["x"]))
+        host.write(folder / f"host.{rank}.json")
+    return trace_set(convert_directory(folder, None))
+
+
+def test_a_group_of_one_rank_has_that_rank(tmp_path: Path) -> None:
+    traces = recorded(tmp_path / "run", 2, [(94_000, 1), (95_000, 1), (94_000, 1)])
+    groups = {rank: {g.name: g.ranks for g in t.groups} for rank, t in traces.items()}
+    assert groups == {r: {f"{94_000 + r}": (r,), f"{95_000 + r}": (r,)} for r in (0, 1)}
+    assert validate(traces).rules <= {"ET303"}
+    cured = passes.cure(traces, "astra-sim")
+    assert not any(n.type.name == "COMM_COLL" for t in cured.traces.values() for n in t.nodes)
+    assert cured.left.exit_code() == 0
+
+
+def test_a_group_whose_members_nobody_knows_lacks_no_rank(tmp_path: Path) -> None:
+    """Two of four ranks may be any two: who else takes part is not told."""
+    traces = recorded(tmp_path / "run", 4, [(94_000, 1), (77_000, 2)])
+    assert validate(traces).rules <= {"ET303", "ET404"}
