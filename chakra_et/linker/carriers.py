@@ -21,9 +21,9 @@ from chakra_et.linker.seen import ANCESTORS, RECORD, Seen
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_REFERENCES: Final = ("caller", "launch", "nested_in", "host_order", "beside")
+_REFERENCES: Final = ("caller", "launch", "nested_in", "host_order", "beside", "rests")
 """Columns of activities that hold rows of other activities."""
-_LISTS: Final = ("host_order", "beside")
+_LISTS: Final = ("host_order", "beside", "rests")
 """Those of them that do not have one entry for each activity."""
 _NOT_WORK_OF_ANY: Final = "memset"
 _COPY: Final = "memcpy"

@@ -12,6 +12,7 @@ from traces import coll, node, trace
 from typer.testing import CliRunner
 
 from chakra_et.cli.app import command_line
+from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.validators import RULES, validate
@@ -161,10 +162,10 @@ def test_fix_for_astra_sim_and_report(broken: Path, tmp_path: Path) -> None:
 
 def test_fix_tells_what_it_cannot_cure(tmp_path: Path) -> None:
     path = tmp_path / "trace.0.et"
-    write(trace(node(1, 7, comm_size=4, is_cpu_op=False)), path)
+    write(trace(node(1, NodeType.COMM_SEND, comm_size=4, is_cpu_op=False)), path)
     result = chakra("fix", path, "--for", "astra-sim", "-o", tmp_path / "run")
     assert result.exit_code == 1
-    assert "left: ET205 (error, 1)" in result.output
+    assert "left: ET209 (error, 1)" in result.output
 
 
 def test_convert_for_astra_sim(data: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _ENOUGH: Final = 20
     "A start or a duration is negative.",
     why="The fields of the format are unsigned; a reader sees 584942 years.",
     cure="Move the time base before the first node.",
-    kin="ET303 ET304 ET305 ET306 ET307",
+    kin="ET303 ET304 ET305 ET306 ET307 ET311",
 )
 def negative(view: TraceView) -> Hits:
     """Times below zero, in a file that tells them in nanoseconds or in memory."""
@@ -51,6 +51,7 @@ def absurd(view: TraceView) -> Hits:
     "No node takes any time.",
     why="The simulation is one of communication alone.",
     cure="Record a profile with times, and convert with it.",
+    kin="ET311",
 )
 def timeless(view: TraceView) -> Hits:
     """A trace of more than a few COMP nodes, all of no duration."""
