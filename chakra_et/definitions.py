@@ -802,6 +802,21 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         readers=("chakra-et",),
         since="chakra-et 0.1.0",
     ),
+    "release_ns": Attribute(
+        name="release_ns",
+        scope="node",
+        kind=Kind.INT64,
+        accepts=_INTEGER,
+        unit="ns",
+        meaning=(
+            "When work that lies outside the trace let go of this node, since the Unix epoch: in a "
+            "window of a recording, work on its stream, or that a call waited for, which was "
+            "launched before. The node does not begin earlier."
+        ),
+        writers=("chakra-et",),
+        readers=("chakra-et",),
+        since="chakra-et 0.1.0",
+    ),
     "return_ns": Attribute(
         name="return_ns",
         scope="node",
@@ -1701,6 +1716,16 @@ class NodeAttributes:
         Absent means 0. Unit: ns.
         """
         return self._integer("contention_ns")
+
+    @property
+    def release_ns(self) -> int | None:
+        """When work that lies outside the trace let go of this node, since the Unix epoch: in a
+        window of a recording, work on its stream, or that a call waited for, which was launched
+        before.
+
+        The node does not begin earlier. Unit: ns.
+        """
+        return self._integer("release_ns")
 
     @property
     def return_ns(self) -> int | None:

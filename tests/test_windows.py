@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from recordings import BACKWARD, HostRecording, Profile
 
-from chakra_et import ChakraError, convert
+from chakra_et import ChakraError, Trace, convert
+from chakra_et.replay import replay
 
 STEPS = (2, 3, 6, 7)
 
@@ -73,3 +74,53 @@ def test_a_window_with_nothing_in_it_says_what_there_is(tmp_path: Path) -> None:
         convert(host, device, steps="x")
     with pytest.raises(ChakraError, match="both steps and an annotation"):
         convert(host, device, steps="2", annotation="a")
+
+
+def two_steps() -> Profile:
+    """A kernel of the first of two steps runs on into the second, until 1500."""
+    profile = Profile()
+    for step in (1, 2):
+        profile.op(f"ProfilerStep#{step}", 1000 * (step - 1), 1000, cat="user_annotation")
+    return profile.call("cudaLaunchKernel", 100, 10, 1).kernel("long", 200, 1300, 1)
+
+
+def second(profile: Profile, tmp_path: Path) -> Trace:
+    return convert(None, profile.write(tmp_path / "device.json"), steps="2").trace
+
+
+@pytest.mark.parametrize("stream", [7, 20], ids=["behind it", "made to wait for it"])
+def test_what_was_launched_before_a_window_holds_what_comes_after(
+    tmp_path: Path, stream: int
+) -> None:
+    profile = two_steps().call("cudaLaunchKernel", 1100, 10, 2).op("op", 1110, 800)
+    trace = second(profile.kernel("next", 1501, 100, 2, stream=stream), tmp_path)
+    (kernel,) = trace.nodes.where(name="next")
+    assert kernel.release_ns == Profile.base_ns + 1_500_000
+    assert (kernel.lag_ns, kernel.late_ns) == (1_000, None)
+    assert not trace.nodes.where(name="long")
+    done = replay(trace)
+    assert done.figures[0].span_error == 0
+    assert done.figures[0].delays["outside"] == {"count": 1, "ns": 390_000}
+    # However fast the host is: the stream has other things to do until then.
+    assert replay(trace, scale=[("is_cpu_op=True", 0)]).figures[0].span_ns == 601_000
+
+
+def test_a_call_waits_for_what_was_launched_before_a_window(tmp_path: Path) -> None:
+    profile = two_steps().call("cudaDeviceSynchronize", 1050, 454, 2).op("op", 1600, 100)
+    trace = second(profile, tmp_path)
+    (call,) = trace.nodes.where(name="cudaDeviceSynchronize")
+    assert call.release_ns == Profile.base_ns + 1_500_000
+    assert (call.own_start_ns, call.self_ns) == (call.release_ns, 4_000)
+    assert replay(trace).figures[0].span_error == 0
+    faster = replay(trace, scale=[("name~ProfilerStep", 0)])
+    assert faster.figures[0].span_ns == 604_000
+
+
+def test_a_whole_recording_has_no_backlog(tmp_path: Path) -> None:
+    host, device = recording(tmp_path)
+    for options in ({}, {"steps": "0..99"}):
+        result = convert(host, device, **options)
+        assert not result.trace.nodes.attributes.named("release_ns")
+        assert not [w for w in result.report.warnings if "launched outside" in w]
+    later = convert(host, device, steps="3..6").report.warnings
+    assert [w for w in later if "1 records of the window wait" in w and "0.110 ms" in w]

@@ -32,6 +32,7 @@ Rows = npt.NDArray[np.int64]
 JOIN_NAMES: Final = ("join of streams", "join of messages")
 """Nodes without work: between streams and calls that wait, and behind a kernel of messages."""
 GROUP_NODE: Final = "## process_group:init ##"
+_DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns")
 _NO_TEXTS: Final = (b"[]", b"[]", b"[]")
 _NO_STRIDES: Final = (b"", b"[]")
 _DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.STRING}
@@ -71,8 +72,9 @@ def assemble(
     )
     moved = np.flatnonzero(timed & (own_start_ns != start_ns))
     nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
-    for name in ("lag_ns", "late_ns", "contention_ns", "return_ns"):
-        values = getattr(own, name)[order]
+    released = np.where(own.release_ns == UNTIMED, 0, own.release_ns)[order]
+    delays = [(name, getattr(own, name)[order]) for name in _DELAYS]
+    for name, values in (*delays, ("release_ns", released)):
         rows = np.flatnonzero(values)
         nodes.attributes.add(name, Kind.INT64, values[rows], rows)
     waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.linker.activities import Activities, with_joins
+from chakra_et.linker.activities import UNTIMED, Activities, with_joins
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.joins import MANY
 from chakra_et.linker.evidence import Evidence
@@ -58,6 +58,7 @@ def with_companions(
     place = np.empty(len(table), np.int64)
     place[order] = np.arange(len(table))
     ended, nothing = own.end_ns[joined], np.zeros(len(joined), np.int64)
+    joined_at = {"begin_ns": ended, "end_ns": ended, "release_ns": nothing + UNTIMED}
     beside = Activities(host=host, **longer, **same)
     joins = len(beside) + np.arange(len(joined))
     return Graph(
@@ -65,12 +66,13 @@ def with_companions(
         order=np.insert(order, place[np.append(kernels, joined)] + 1, np.append(rows, joins)),
         edges=[_beside(found, kernels, rows) for found in edges],
         own=OwnTime(
-            np.concatenate((own.begin_ns, own.begin_ns[kernels], ended)),
-            np.concatenate((own.end_ns, own.end_ns[kernels], ended)),
-            *(
-                np.concatenate((column, column[kernels], nothing))
-                for column in (own.lag_ns, own.late_ns, own.contention_ns, own.return_ns)
-            ),
+            **{
+                item.name: np.concatenate(
+                    (column, column[kernels], joined_at.get(item.name, nothing))
+                )
+                for item in fields(own)
+                for column in [getattr(own, item.name)]
+            }
         ),
         companions=rows,
         kernels=kernels,

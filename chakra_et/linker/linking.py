@@ -140,7 +140,7 @@ def link(
     edges = _edges(table, host, device, streams, time)
     edges += _more_edges(table, data, streams, edges, waits, found, workers, warnings)
     edges.append(backward_edges(table, time, hand_over))
-    own = own_time(table, time, edges, waits.copies)
+    own = own_time(table, time, edges, waits.copies, device)
     if device is not None:
         edges = [_in_own_time(table, own, found, warnings) for found in edges]
     order, edges = _forward_order(table, host, streams, workers, own, edges, warnings)

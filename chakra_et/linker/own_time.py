@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.host_time import HostTime
@@ -36,6 +37,7 @@ class OwnTime:
     counts from that end alone. Where it is more than `LAG_NS`, it is `contention_ns` if other
     streams of the device were at work all the time, else `late_ns`, which nothing explains.
     `return_ns` is what the blocking copy right before a call that waits itself took to return.
+    `release_ns` is when work outside the window let go of it, or `UNTIMED`.
     """
 
     begin_ns: Rows
@@ -44,9 +46,16 @@ class OwnTime:
     late_ns: Rows
     contention_ns: Rows
     return_ns: Rows
+    release_ns: Rows
 
 
-def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: EdgeList) -> OwnTime:
+def own_time(
+    table: Activities,
+    time: HostTime,
+    edges: list[EdgeList],
+    copies: EdgeList,
+    device: DeviceTrace | None,
+) -> OwnTime:
     """Own times by all edges; `copies` are the edges of blocking copies, part of `edges`."""
     begin, end = table.start_ns.copy(), time.end_ns.copy()
     before, after = _neighbours(table)
@@ -60,13 +69,14 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
         if found.kind is EdgeKind.SYNC:
             np.maximum.at(begin, found.target, table.end_ns[found.source])
     _begin_after_transfers(table, time, edges, begin, end)
+    released = _released(table, device)
     host = table.timed_host
-    begin[host] = np.minimum(begin[host], end[host])
+    begin[host] = np.minimum(np.maximum(begin, released)[host], end[host])
     inside = time.workers.inside
     begin[inside] = end[inside]
     stream = _ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
     others = _ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
-    ready = np.maximum(stream, others)
+    ready = np.maximum(np.maximum(stream, others), released)
     given = table.work.copy()
     given[time.workers.transfers] = True
     given[time.begun] = True
@@ -81,7 +91,16 @@ def own_time(table: Activities, time: HostTime, edges: list[EdgeList], copies: E
     lag[beside] = (table.start_ns - stream)[beside]
     delay = np.maximum(delay, 0)
     late_ns, contention = (np.where(rows, delay, 0) for rows in (late & ~filled, filled))
-    return OwnTime(begin, end, lag, late_ns, contention, returned)
+    return OwnTime(begin, end, lag, late_ns, contention, returned, released)
+
+
+def _released(table: Activities, device: DeviceTrace | None) -> Rows:
+    """By activity, when work outside the window let go of it."""
+    released = np.full(len(table), UNTIMED, np.int64)
+    if device is not None and len(device.released_ns):
+        known = np.flatnonzero(table.record != NONE)
+        released[known] = device.released_ns[table.record[known]]
+    return released
 
 
 def _filled(table: Activities, rows: Rows, ready: Rows) -> npt.NDArray[np.bool_]:

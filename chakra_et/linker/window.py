@@ -15,6 +15,7 @@ from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import ChakraError
+from chakra_et.linker.backlog import backlog_warnings, releases
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -97,7 +98,10 @@ def cut_host(host: HostTrace, wanted: Window, whole: DeviceTrace | None = None) 
 
 
 def cut_device(device: DeviceTrace, wanted: Window) -> DeviceTrace:
-    """The records of a profile within a window: what began in it, and the work it launched."""
+    """The records of a profile within a window: what began in it, and the work it launched.
+
+    They know until when work that was launched outside held them.
+    """
     rows = _annotations(device, wanted)
     if len(rows) == 0:
         raise _nothing(wanted, device.names.in_order, device)
@@ -107,7 +111,9 @@ def cut_device(device: DeviceTrace, wanted: Window) -> DeviceTrace:
     work = (device.role == Role.WORK) & (device.correlation != NO_ID)
     has_call = work & np.isin(device.correlation, device.correlation[known])
     within[has_call] = np.isin(device.correlation, device.correlation[known & within])[has_call]
-    return device.select(within, OUTSIDE)
+    released = releases(device, within)
+    cut = replace(device, released_ns=released).select(within, OUTSIDE)
+    return replace(cut, warnings=[*cut.warnings, *backlog_warnings(cut, cut.released_ns)])
 
 
 def _annotations(device: DeviceTrace, wanted: Window) -> Rows:

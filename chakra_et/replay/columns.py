@@ -31,7 +31,7 @@ class Columns:
     `parts` says whose time the durations are.
     `timed` is false for nodes whose start is not known. `release` is the recorded start of nodes
     that no host work leads to (first of a thread, device work that was launched before the trace
-    began), else the start of the trace.
+    began), else the start of the trace, or when work outside the trace let go of the node.
     """
 
     trace: Trace
@@ -70,12 +70,14 @@ def columns_of(trace: Trace) -> Columns:
     known = inclusive >= 0
     own_start = attributes.dense("own_start_ns", 0, np.int64)
     begin = np.where(attributes.present("own_start_ns"), own_start, start)
-    held = np.zeros(len(nodes), np.bool_)
-    # Who called a node does not begin it, but on the same thread, which program order tells.
-    # Where program order and launches are told, data says nothing of what begins a node.
-    told = np.isin(kind, (EdgeKind.PROGRAM, EdgeKind.LAUNCH)).any()
-    holding = (*_DEVICE_KINDS, EdgeKind.DATA, EdgeKind.CALL) if told else _DEVICE_KINDS
-    held[edges.target[~np.isin(kind, holding)]] = True
+    lag = attributes.dense("lag_ns", 0, np.int64)
+    late, contention = (
+        np.maximum(attributes.dense(name, 0, np.int64), 0) for name in ("late_ns", "contention_ns")
+    )
+    released = np.full(len(nodes), origin, np.int64)
+    outside = attributes.present("release_ns")
+    delay = np.maximum(lag, 0) + late + contention
+    released[outside] = (attributes.dense("release_ns", 0, np.int64) + delay)[outside]
     return Columns(
         trace=trace,
         start=start,
@@ -83,11 +85,11 @@ def columns_of(trace: Trace) -> Columns:
         end=np.where(known, start + inclusive, begin + nodes.duration_ns),
         duration=nodes.duration_ns,
         parts=time_parts(nodes),
-        lag=attributes.dense("lag_ns", 0, np.int64),
-        late=np.maximum(attributes.dense("late_ns", 0, np.int64), 0),
-        contention=np.maximum(attributes.dense("contention_ns", 0, np.int64), 0),
+        lag=lag,
+        late=late,
+        contention=contention,
         returns=_returns(trace, edges, kind),
-        release=np.where(held, origin, start),
+        release=np.where(_held(len(nodes), edges, kind), np.maximum(released, origin), start),
         timed=timed,
         counts=_counts(trace),
         device=device,
@@ -95,6 +97,17 @@ def columns_of(trace: Trace) -> Columns:
         edges=edges,
         kind=kind,
     )
+
+
+def _held(count: int, edges: EdgeRows, kind: npt.NDArray[np.uint8]) -> Mask:
+    """Which nodes something on the host leads to."""
+    # Who called a node does not begin it, but on the same thread, which program order tells.
+    # Where program order and launches are told, data says nothing of what begins a node.
+    told = np.isin(kind, (EdgeKind.PROGRAM, EdgeKind.LAUNCH)).any()
+    others = (*_DEVICE_KINDS, EdgeKind.DATA, EdgeKind.CALL) if told else _DEVICE_KINDS
+    held = np.zeros(count, np.bool_)
+    held[edges.target[~np.isin(kind, others)]] = True
+    return held
 
 
 def _counts(trace: Trace) -> Mask:

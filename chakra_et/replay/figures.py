@@ -149,7 +149,9 @@ def _unexplained(columns: Columns) -> int:
 def _delays(columns: Columns) -> dict[str, dict[str, int]]:
     origin = int(columns.release.min()) if len(columns) else 0
     ready = np.maximum(_ready(columns), origin)
-    outside = np.where(columns.timed, np.maximum(columns.release - ready, 0), 0)
+    waits = columns.timed & columns.counts
+    delayed = np.maximum(columns.lag, 0) + columns.late + columns.contention
+    outside = np.where(waits, np.maximum(columns.release - delayed - ready, 0), 0)
     found = {
         "lag": np.maximum(columns.lag, 0),
         "late": columns.late,

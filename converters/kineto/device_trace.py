@@ -82,6 +82,9 @@ class DeviceTrace:
     """Arrows from forward to backward operations, of all threads in the file."""
     graph_flows: Arrows = field(default_factory=Arrows)
     """Arrows between device rows: what the nodes of graphs wait for."""
+    released_ns: IntColumn = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of a window, when each record was released by work outside it; the least integer for none.
+    Empty for a whole recording."""
 
     def select(self, mask: npt.NDArray[np.bool_], reason: str) -> DeviceTrace:
         """The trace of some of the records; the others are counted as left out."""
@@ -92,6 +95,8 @@ class DeviceTrace:
             left_out[categories[code], reason] += int(count)
         args = [text for text, keep in zip(self.args, mask.tolist(), strict=True) if keep]
         columns = {name: getattr(self, name)[mask] for name in _COLUMNS}
+        if len(self.released_ns):
+            columns["released_ns"] = self.released_ns[mask]
         return replace(self, args=args, left_out=left_out, **columns)
 
     def __len__(self) -> int:

@@ -93,8 +93,7 @@ class WaitCalls:
 def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
     """All calls that wait for a device or deal with events, by record or by name."""
     calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NONE))
-    names = np.array([_by_name(name) for name in device.names.in_order], np.int64)
-    kind = names[device.name[table.record[calls]]] if len(names) else np.zeros(0, np.int64)
+    kind = kinds_of(device)[device.name[table.record[calls]]]
     waits = device.rows(Role.SYNC).tolist()
     args = [_decode(device.args[row]) for row in waits]
     correlation = device.correlation[table.record[calls]]
@@ -131,11 +130,15 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
     )
 
 
+def kinds_of(device: DeviceTrace) -> Rows:
+    """What calls of each of the profile's names do: a `Wait` by the code of the name."""
+    return np.array([_by_name(name) for name in device.names.in_order], np.int64)
+
+
 def calls_named(table: Activities, device: DeviceTrace, *kinds: Wait) -> Rows:
     """The calls whose names say that they do something of these kinds."""
     calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NONE))
-    chosen = np.array([_by_name(name) in kinds for name in device.names.in_order], np.bool_)
-    return calls[chosen[device.name[table.record[calls]]]] if len(chosen) else calls
+    return calls[np.isin(kinds_of(device)[device.name[table.record[calls]]], kinds)]
 
 
 def _by_name(name: str) -> Wait:
