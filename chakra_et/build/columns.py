@@ -61,7 +61,11 @@ class Programmed:
         for field, name, kind in _FACTS:
             self._add(table, name, kind, [getattr(op, field) for op in self.operations])
         for name, kind in _TAGS:
-            _add(table, name, kind, [getattr(tag, name) for tag in tags], tags_of)
+            values = [getattr(tag, name) for tag in tags]
+            if kind is Kind.INT64:
+                # A stream that has a name is none of the device's.
+                values = [value if isinstance(value, int) else None for value in values]
+            _add(table, name, kind, values, tags_of)
         self._add_values(table)
         self._add_tensors(table)
         self._add_places(table, rank)

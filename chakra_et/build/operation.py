@@ -100,7 +100,7 @@ class Operation(NamedTuple):
 class Tags(NamedTuple):
     """Where in the workload a node belongs; None where that is not said."""
 
-    stream: int | None = None
+    stream: int | str | None = None
     phase: str | None = None
     layer: int | None = None
     micro_batch: int | None = None

@@ -14,7 +14,7 @@ from typing import Any, Final
 import zstandard
 
 from chakra_et.build.template import Template, templates
-from chakra_et.build.workload import Program, Workload
+from chakra_et.build.workload import Program, Watch, Workload
 from chakra_et.errors import OutputError
 from chakra_et.io.output import move_output, staging_directory, write_json
 from chakra_et.version import PRODUCER
@@ -69,11 +69,12 @@ def write_workload(
     prefix: str = "trace",
     compressed: bool = False,
     jobs: int | None = None,
+    watch: Watch | None = None,
 ) -> Written:
     """Write `{prefix}.{rank}.et` for every rank, comm_groups.json and manifest.json.
 
     All files appear when all are whole. Each program is encoded once, and the bytes that differ are
-    written over for every rank. `compressed` makes them `.et.zst`. Raises OutputError where a file
+    written over for every rank. `compressed` makes them `.et.zst`; `watch` sees each program. Raises OutputError where a file
     cannot be written or the disk has no room, BuildError where the programs do not fit together.
     """
     target = Path(directory)
@@ -81,7 +82,7 @@ def write_workload(
     written = Written(workload)
     suffix = "et.zst" if compressed else "et"
     with staging_directory(target) as staging, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        for columns, ranks in workload.programs(program):
+        for columns, ranks in workload.programs(program, watch):
             written.programs += 1
             for template in templates(columns, ranks):
                 if not compressed:

@@ -20,7 +20,7 @@ import zstandard
 from chakra_et.build.operation import Peer
 from chakra_et.build.output import GROUP_FILE, Written
 from chakra_et.build.template import Slot, Template, templates
-from chakra_et.build.workload import Program, Workload
+from chakra_et.build.workload import Program, Watch, Workload
 from chakra_et.converters.et import decode_et
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.output import atomic_output, move_output, staging_directory, write_json
@@ -58,12 +58,14 @@ class _Set(msgspec.Struct):
     templates: list[_Template]
 
 
-def write_packed(workload: Workload, program: Program, path: str | Path) -> Written:
+def write_packed(
+    workload: Workload, program: Program, path: str | Path, *, watch: Watch | None = None
+) -> Written:
     """Write all ranks into one file, whole or not at all. Raises as `write_workload` does."""
     written = Written(workload)
     kept: list[_Template] = []
     with atomic_output(path) as stream, zipfile.ZipFile(stream, "w") as archive:
-        for columns, ranks in workload.programs(program):
+        for columns, ranks in workload.programs(program, watch):
             written.programs += 1
             for template in templates(columns, ranks):
                 number = len(kept)

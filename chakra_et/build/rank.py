@@ -61,6 +61,7 @@ class Rank:
         self._base = number << _ID_BITS
         self._stream_of = array("i", [_NO_STREAM])
         self._last: dict[int, int] = {}
+        self._streams: dict[int | str, int] = {}
         self._messages: dict[tuple[NodeType, PeerLike], int] = {}
         self._now = Tags()
         self._now_code = self.tags.setdefault(self._now, 0)
@@ -121,12 +122,16 @@ class Rank:
     def on(
         self,
         *,
-        stream: int | None = None,
+        stream: int | str | None = None,
         phase: str | None = None,
         layer: int | None = None,
         micro_batch: int | None = None,
     ) -> Iterator[None]:
-        """Operations in this block are on a stream, and of a phase, layer or micro-batch."""
+        """Operations in this block are on a stream, and of a phase, layer or micro-batch.
+
+        What is on one stream runs in order. A stream with a number is one of the device, and is
+        written to the trace; one with a name only gives the order.
+        """
         before, before_code = self._now, self._now_code
         self._now = Tags(
             before.stream if stream is None else stream,
@@ -344,7 +349,7 @@ class Rank:
         """Append a node; the other calls make its operation from what they are given."""
         if operation.duration_ns < 0:
             raise BuildError.here(f"a duration of {operation.duration_ns} ns", "Give 0 or more.")
-        stream = self._now.stream
+        stream = self._stream()
         waits = self._waits(after, inputs, outputs, stream)
         if len(waits) > 1:
             waits = self._slim(waits)
@@ -365,6 +370,11 @@ class Rank:
         if self.workload.tensors and (inputs or outputs):
             self.tensor_names.append((node - 1, _names(inputs), _names(outputs)))
         return handle
+
+    def _stream(self) -> int | None:
+        """The number by which this rank knows the stream that it is on."""
+        named = self._now.stream
+        return None if named is None else self._streams.setdefault(named, len(self._streams))
 
     def _waits(
         self,
@@ -424,5 +434,5 @@ def _size(size_bytes: int) -> int:
 
 
 def _names(tensors: Sequence[Tensor]) -> tuple[str, ...]:
-    """Names and bytes in turn, as the attributes `inputs` and `outputs` want them."""
-    return tuple(text for tensor in tensors for text in (tensor.name, str(tensor.size_bytes)))
+    """Names and bytes in turn, as `inputs` and `outputs` want them; views have no name."""
+    return tuple(text for tensor in tensors if tensor.name for text in (tensor.name, str(tensor.size_bytes)))

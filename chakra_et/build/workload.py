@@ -21,6 +21,7 @@ from chakra_et.model.groups import encode_groups
 from chakra_et.version import PRODUCER
 
 Program: TypeAlias = Callable[[Rank], None]
+Watch: TypeAlias = Callable[[Programmed, Ranks], None]
 
 
 class Workload:
@@ -81,11 +82,14 @@ class Workload:
     # -----------------------------------------------------------------------------------------
     # What comes out
 
-    def programs(self, program: Program) -> Iterator[tuple[Programmed, Ranks]]:
+    def programs(
+        self, program: Program, watch: Watch | None = None
+    ) -> Iterator[tuple[Programmed, Ranks]]:
         """Run the program once for all ranks that are copies of one another.
 
         It is run for the first rank that is left. Ranks that agree with it in all coordinates that
-        the program looked at would do the same. The columns come with the ranks that share them.
+        the program looked at would do the same. The columns come with the ranks that share them;
+        `watch` sees them as well.
 
         Raises BuildError where sends and receives, or the collectives of a group, do not match:
         after the last program.
@@ -102,7 +106,10 @@ class Workload:
             copies = copies[left[copies] & self._members_alike(rank, first, copies)]
             left[copies] = False
             checks.add(rank, copies)
-            yield Programmed(rank), copies
+            columns = Programmed(rank)
+            if watch is not None:
+                watch(columns, copies)
+            yield columns, copies
             number += 1
         checks.finish()
 

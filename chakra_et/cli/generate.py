@@ -1,0 +1,200 @@
+"""`chakra generate`: workloads that nobody recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from chakra_et.build import PackedSet, Program, Workload, Written, write_packed, write_workload
+from chakra_et.build.workload import Watch
+from chakra_et.errors import ChakraError
+from chakra_et.workloads.durations import Durations, Roofline, Table, device, devices, unknown
+from chakra_et.workloads.generate import program
+from chakra_et.workloads.model import load_model, model_names
+from chakra_et.workloads.plan import ORDER, Exchange, Gather, Phase, Plan, Recompute, Schedule
+from chakra_et.workloads.summary import Summary
+
+generate_command: Final = typer.Typer(
+    help="Write workloads that nobody recorded: models, patterns, collective algorithms.",
+    no_args_is_help=True,
+)
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT", help="A directory; with --pack, a file."),
+]
+PackOption = Annotated[bool, typer.Option("--pack", help="Write all ranks into one file.")]
+CompressOption = Annotated[bool, typer.Option("--compress", help="Write .et.zst files.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print what the set holds as JSON.")]
+
+
+@generate_command.command("llm")
+def llm_command(
+    model: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help=f"{', '.join(model_names())}, or a TOML file.")
+    ],
+    output: OutputOption = None,
+    tp: Annotated[int, typer.Option(help="Tensor-parallel ranks.")] = 1,
+    pp: Annotated[int, typer.Option(help="Pipeline stages.")] = 1,
+    dp: Annotated[int, typer.Option(help="Data-parallel replicas.")] = 1,
+    cp: Annotated[int, typer.Option(help="Context-parallel ranks.")] = 1,
+    ep: Annotated[int, typer.Option(help="Expert-parallel ranks, a part of dp.")] = 1,
+    sp: Annotated[bool, typer.Option("--sp", help="Sequence parallelism over tp.")] = False,
+    mbs: Annotated[int, typer.Option(help="Sequences of a micro-batch.")] = 1,
+    gbs: Annotated[
+        int, typer.Option(help="Sequences of a step, over all dp; 0: mbs x dp x pp.")
+    ] = 0,
+    seq: Annotated[int, typer.Option(help="Tokens of a sequence, or of a prompt.")] = 2048,
+    zero: Annotated[int, typer.Option(help="ZeRO stage 0 to 3; 1: distributed optimizer.")] = 1,
+    recompute: Annotated[Recompute, typer.Option(help="What is recomputed.")] = Recompute.NONE,
+    schedule: Annotated[Schedule, typer.Option(help="Of the pipeline.")] = Schedule.ONE_F_ONE_B,
+    chunks: Annotated[int, typer.Option(help="Chunks of a stage, if interleaved.")] = 1,
+    phase: Annotated[
+        Phase, typer.Option(help="serve: prefill and decode on two sets of ranks.")
+    ] = Phase.TRAIN,
+    context: Annotated[int, typer.Option(help="Tokens in the past of a decode.")] = 2048,
+    tokens: Annotated[int, typer.Option(help="Tokens to decode.")] = 1,
+    dtype: Annotated[str, typer.Option(help="Type of weights and activations.")] = "bf16",
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Sum gradients in buckets during the backward pass.")
+    ] = False,
+    bucket: Annotated[
+        int, typer.Option(help="Elements of a bucket; 0: all in one. Default: the framework's.")
+    ] = -1,
+    gradient_bytes: Annotated[
+        int, typer.Option(help="Bytes of a gradient. Default: 4, with --zero 2 or 3 as dtype.")
+    ] = 0,
+    gather: Annotated[Gather, typer.Option(help="What ZeRO-3 gathers at once.")] = Gather.MODULE,
+    exchange: Annotated[
+        Exchange, typer.Option("--cp-exchange", help="How cp ranks get keys and values.")
+    ] = Exchange.RING,
+    vocab_multiple: Annotated[
+        int, typer.Option(help="Pad the vocabulary to a multiple of this x tp; Megatron: 128.")
+    ] = 1,
+    causal: Annotated[
+        bool, typer.Option("--causal", help="Attention skips what the mask hides: half the work.")
+    ] = False,
+    order: Annotated[str, typer.Option(help="Order of ranks, neighbours first.")] = ORDER,
+    device_name: Annotated[
+        str, typer.Option("--device", help=f"Durations by roofline: {', '.join(devices())}, none.")
+    ] = "a100",
+    durations: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="Durations by operator, before those of the device."),
+    ] = None,
+    all_flops: Annotated[
+        bool, typer.Option("--all-flops", help="Count element-wise work in num_ops as well.")
+    ] = False,
+    tensors: Annotated[
+        bool, typer.Option("--tensors", help="Name the tensors that nodes read and write.")
+    ] = False,
+    pack: PackOption = False,
+    compress: CompressOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a step of a large language model: training, or inference."""
+    plan = Plan(
+        model=load_model(model), tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, sequence_parallel=sp,
+        micro_batch=mbs, global_batch=gbs, sequence=seq, zero=zero, recompute=recompute,
+        schedule=schedule, chunks=chunks, phase=phase, context=context, tokens=tokens, dtype=dtype,
+        gradient_bytes=gradient_bytes, overlap=overlap, bucket=bucket, gather=gather,
+        exchange=exchange, vocabulary_multiple=vocab_multiple, causal=causal, order=order,
+    )  # fmt: skip
+    workload = plan.workload(tensors=tensors)
+    summary = Summary(plan, workload)
+    make = program(plan, _durations(device_name, durations), count_pointwise=all_flops)
+    written = _write(workload, make, output, pack, compress, summary.add)
+    told = summary.as_dict()
+    if as_json:
+        _print_json(told)
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(
+        f"{plan.model.name}: {told['parameters']:,} parameters, {told['world_size']} ranks, "
+        f"{told['micro_batches']} micro-batches, {told['flops']['total']:.4g} FLOP"
+    )
+    peak = told["peak_memory_bytes"]
+    console.print(f"  memory of a rank: {peak / 1e9:.1f} GB at most, by closed form")
+    _show_written(console, output, written)
+    room = device(device_name).memory_bytes if device_name != "none" else peak
+    if peak > room:
+        warning = f"  warning: {device_name} has {room / 1e9:.0f} GB"
+        console.print(Text(warning, style="yellow"))
+
+
+def _durations(name: str, table: Path | None) -> Durations:
+    """The provider: a table first, then a device's roofline."""
+    behind: Durations = unknown if name == "none" else Roofline(device(name))
+    if table is None:
+        return behind
+    known = Table.read(table)
+
+    def either(operator: Any) -> int | None:
+        found = known(operator)
+        return behind(operator) if found is None else found
+
+    return either
+
+
+def _write(
+    workload: Workload,
+    make: Program,
+    output: Path | None,
+    pack: bool,
+    compress: bool,
+    watch: Watch | None = None,
+) -> Written | None:
+    """Write the set as asked for; without an output, only go through the programs."""
+    if pack and compress:
+        raise ChakraError("--pack and --compress", remedy="A packed set is compressed already.")
+    if output is None:
+        for _ in workload.programs(make, watch):
+            pass
+        return None
+    if pack:
+        return write_packed(workload, make, output, watch=watch)
+    return write_workload(workload, make, output, compressed=compress, watch=watch)
+
+
+def _show_written(console: Console, output: Path | None, written: Written | None) -> None:
+    if written is None:
+        console.print("  nothing is written without -o")
+        return
+    console.print(Text(str(output), style="bold"))
+    console.print(
+        f"  {written.nodes:,} nodes and {written.edges:,} edges in "
+        f"{written.file_bytes:,} bytes; {written.programs} distinct programs"
+    )
+
+
+def _print_json(told: dict[str, Any]) -> None:
+    typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+
+
+@generate_command.command("unpack")
+def unpack_command(
+    packed: Annotated[Path, typer.Argument(metavar="SET", help="A packed set.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A directory.")],
+    ranks: Annotated[
+        str | None, typer.Option(help="Which ranks, as in 0-7,64. Default: all.")
+    ] = None,
+) -> None:
+    """Write the files of a packed set's ranks."""
+    made = PackedSet(packed).unpack(output, None if ranks is None else _ranks(ranks))
+    Console(highlight=False, soft_wrap=True).print(f"{output}: {len(made) - 1} ranks")
+
+
+def _ranks(text: str) -> list[int]:
+    """The numbers that a list like 0-7,64 names."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            raise ChakraError(f"{text!r} is no list of ranks", remedy="Write it like 0-7,64.")
+        found += range(int(first), int(last or first) + 1)
+    return found
