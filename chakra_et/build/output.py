@@ -74,8 +74,9 @@ def write_workload(
     """Write `{prefix}.{rank}.et` for every rank, comm_groups.json and manifest.json.
 
     All files appear when all are whole. Each program is encoded once, and the bytes that differ are
-    written over for every rank. `compressed` makes them `.et.zst`; `watch` sees each program. Raises OutputError where a file
-    cannot be written or the disk has no room, BuildError where the programs do not fit together.
+    written over for every rank. `compressed` makes them `.et.zst`; `watch` sees each program.
+    Raises OutputError where a file cannot be written or the disk has no room, BuildError where the
+    programs do not fit together.
     """
     target = Path(directory)
     _refuse_others(target, prefix, workload.grid.world_size)

@@ -435,4 +435,6 @@ def _size(size_bytes: int) -> int:
 
 def _names(tensors: Sequence[Tensor]) -> tuple[str, ...]:
     """Names and bytes in turn, as `inputs` and `outputs` want them; views have no name."""
-    return tuple(text for tensor in tensors if tensor.name for text in (tensor.name, str(tensor.size_bytes)))
+    return tuple(
+        text for tensor in tensors if tensor.name for text in (tensor.name, str(tensor.size_bytes))
+    )

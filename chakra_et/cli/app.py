@@ -23,6 +23,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "explain": ("validate", {}),
     "fix": ("fix", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
+    "generate": ("generate", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),
 }
@@ -59,7 +60,11 @@ def command_line(words: list[str]) -> typer.Typer:
         name, options = VERBS[verb]
         module = import_module(f"chakra_et.cli.{name}")
         kept = {key: getattr(module, value) for key, value in options.items()}
-        app.command(verb, **kept)(getattr(module, f"{verb}_command"))
+        command = getattr(module, f"{verb}_command")
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=verb)
+        else:
+            app.command(verb, **kept)(command)
     return app
 
 

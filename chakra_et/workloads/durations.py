@@ -46,14 +46,16 @@ def device(name: str) -> Device:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Each operator takes what its work or its bytes take at the device's peak, and not below 1 ns.
+    """Each operator takes what its work or its bytes take at the device's peak.
 
     `efficiency` is the share of the peaks that is reached. Products run at the rate of their type,
-    all else at that of fp32.
+    all else at that of fp32. No operator takes less than `least_ns`: a kernel has a fixed cost of
+    about a microsecond, which is also the least that simulators can tell.
     """
 
     device: Device
     efficiency: float = 1.0
+    least_ns: int = 1000
 
     def __call__(self, operator: Operator) -> int:
         rates = self.device.flops_per_second
@@ -65,7 +67,7 @@ class Roofline:
         work = operator.flops / rates[operator.dtype] if operator.flops else 0.0
         work += operator.pointwise / rates["fp32"]
         moved = operator.moved_bytes / self.device.bytes_per_second
-        return max(1, round(max(work, moved) * 1e9 / self.efficiency))
+        return max(self.least_ns, round(max(work, moved) * 1e9 / self.efficiency))
 
 
 @dataclass(frozen=True)

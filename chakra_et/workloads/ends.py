@@ -101,8 +101,8 @@ class Head:
             pointwise("loss", "loss", seen, tokens, dtype, 1 if names else 5),
         )
 
-    def forward(self, site: Site, x: Tensor, average: str) -> Any:
-        """Run to the loss, and average that over data-parallel ranks (for the log)."""
+    def forward(self, site: Site, x: Tensor, average: str | None) -> Any:
+        """Run to the loss, and average that over the groups of a family."""
         worker = site.worker
         normed, saved = self.norm.forward(site, x)
         logits, kept = self.logits.forward(site, normed)
@@ -112,7 +112,8 @@ class Head:
             worker.run_into(part, (logits, *sums), [each])
             sums.append(worker.all_reduce("tp", each, f"{part.name}.all_reduce", Stream.TP))
         worker.run_into(self.loss, (logits, *sums), [loss := worker.tensor("loss", (1,), "fp32")])
-        worker.all_reduce(average, loss, "loss.average.all_reduce", Stream.DP)
+        if average is not None:
+            worker.all_reduce(average, loss, "loss.average.all_reduce", Stream.DP)
         return saved, kept, logits
 
     def backward(self, site: Site, state: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from chakra_et.build import Rank
 from chakra_et.model import TraceSet
@@ -10,6 +11,7 @@ from chakra_et.workloads.durations import Durations, unknown
 from chakra_et.workloads.inference import infer
 from chakra_et.workloads.plan import Phase, Plan
 from chakra_et.workloads.stage import train
+from chakra_et.workloads.summary import Summary
 
 
 def program(
@@ -26,3 +28,12 @@ def program(
 def generate(plan: Plan, durations: Durations = unknown, *, tensors: bool = False) -> TraceSet:
     """The traces of all ranks of a plan, in memory."""
     return plan.workload(tensors=tensors).traces(program(plan, durations))
+
+
+def count(plan: Plan) -> dict[str, Any]:
+    """What the traces of a plan hold, without making them: see `Summary.as_dict`."""
+    workload = plan.workload()
+    summary = Summary(plan, workload)
+    for _ in workload.programs(program(plan), summary.add):
+        pass
+    return summary.as_dict()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from chakra_et.build import Tensor
 from chakra_et.definitions import CollectiveType
 from chakra_et.workloads.model import Split
@@ -20,6 +22,8 @@ from chakra_et.workloads.worker import Stream, Worker
 
 PERSISTENT_ELEMENTS = 100_000
 """Smaller weights stay whole on every rank under ZeRO-3 (stage3_param_persistence_threshold)."""
+_IN_PLACE = ""
+"""A tensor without a name is a view: it takes no memory of its own."""
 GATHER_ELEMENTS = 1_000_000_000
 """Most elements that ZeRO-2 gathers at once (allgather_bucket_size)."""
 
@@ -66,25 +70,25 @@ class Gradients:
             if (queue := _queue(plan, [u for u in units if u.expert is expert], expert)).sizes
         ]
         self._of_unit = {unit: queue for queue in self._queues for unit in queue.waiting}
-        self._left: dict[int, list[int]] = {}
+        self._left: dict[tuple[bool, int], list[int]] = {}
         self._scattered: list[Tensor] = []
 
-    def ready(self, unit: Unit, *, last: bool) -> None:
-        """Sum the buckets that a unit's gradients complete; `last`: of the last micro-batch."""
+    def ready(self, unit: Unit, micro_batch: int) -> None:
+        """Sum the buckets that a unit's gradients of a micro-batch complete."""
         plan = self._plan
+        last = micro_batch == plan.micro_batches - 1
         if plan.zero < 2 and not (last and plan.overlap):
             return
         queue = self._of_unit[unit]
-        left = self._left.setdefault(id(queue), [])
-        if not left:
-            left += [queue.of_bucket.count(b) for b in range(max(queue.of_bucket) + 1)]
+        key = (queue.expert, micro_batch)
+        if key not in self._left:
+            self._left[key] = np.bincount(queue.of_bucket).tolist()
+        left = self._left[key]
         for place in queue.waiting[unit]:
             bucket = queue.of_bucket[place]
             left[bucket] -= 1
             if left[bucket] == 0:
                 self._sum(queue, bucket)
-        if not any(left):
-            left.clear()
 
     def finish(self) -> None:
         """What is left of the step: sums, the optimizer, and the new weights."""
@@ -112,7 +116,7 @@ class Gradients:
             size = -(-size // queue.replicas) * queue.replicas
         else:
             type, word = CollectiveType.ALL_REDUCE, "all_reduce"
-        done = Tensor(f"gradients.{bucket}", (size,), inputs[0].dtype)
+        done = Tensor(_IN_PLACE, (size,), inputs[0].dtype)
         with self._worker.rank.on(phase="gradients"):
             self._worker.collective(
                 type, queue.family, size * plan.gradient_element, f"gradients.{word}", Stream.DP,
@@ -165,12 +169,12 @@ class Gradients:
         total = sum(queue.sizes)
         share = -(-total // queue.replicas) if plan.zero >= 1 else total
         operator = adam(share, plan.gradient_element, plan.element)
-        new = Tensor("weights", (share,), plan.dtype)
+        new = Tensor(_IN_PLACE, (share,), plan.dtype)
         with worker.rank.on(phase="optimizer"):
             states = Tensor(f"optimizer.{queue.family}", (3 * share,), "fp32")
             worker.run_into(operator, (*self._scattered, states), [new])
             for size in gathers(plan, queue.sizes, queue.replicas):
-                whole = Tensor("weights", (size * queue.replicas,), plan.dtype)
+                whole = Tensor(_IN_PLACE, (size * queue.replicas,), plan.dtype)
                 worker.collective(
                     CollectiveType.ALL_GATHER, queue.family, size * plan.element,
                     "weights.all_gather", Stream.DP, [new], [whole],

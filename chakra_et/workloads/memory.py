@@ -127,8 +127,8 @@ def _cache(plan: Plan, layers: int) -> int:
 def peak_of_tensors(trace: Trace) -> int:
     """The most bytes that the tensors of a trace hold at once, in the order of its nodes.
 
-    A tensor lives from the node that writes it to the last one that reads what it wrote; one that is
-    read before it is written lives from the start. 0 for a trace that names no tensors.
+    A tensor lives from the node that writes it to the last one that reads what it wrote; one that
+    is read before it is written lives from the start. 0 for a trace that names no tensors.
     """
     events: dict[str, list[tuple[int, bool]]] = {}
     sizes: dict[str, int] = {}

@@ -58,9 +58,10 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     `kv_heads` below `heads` is grouped-query attention. `gated` is an MLP of three matrices, else
     two. `norm_bias` makes norms layer norms; `positions` is the length of a table of learned
-    positions, 0 for rotary ones. `dropout` has masks that take memory. `tied` uses the embedding as the head. `experts` replaces the MLP,
-    but in the first `dense_layers`. `q_rank` and `kv_rank` make latent attention (DeepSeek-V2),
-    with heads of `head_size`, and `rope_size` more for positions.
+    positions, 0 for rotary ones. `dropout` has masks that take memory. `tied` uses the embedding as
+    the head. `experts` replaces the MLP, but in the first `dense_layers`. `q_rank` and `kv_rank`
+    make latent attention (DeepSeek-V2), with heads of `head_size`, and `rope_size` more for
+    positions.
     """
 
     name: str

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from chakra_et.build import Tensor
 from chakra_et.workloads.model import Weight
-from chakra_et.workloads.operators import Shape
 from chakra_et.workloads.plan import Plan
 
 
@@ -62,11 +59,14 @@ class Part:
         """The unit of an operator."""
         return self.units[layer, name]
 
+    def used_at(self, place: int | str) -> list[Unit]:
+        """The units that a layer, the embedding or the head uses."""
+        if isinstance(place, int):
+            return [unit for (layer, _), unit in self.units.items() if layer == place]
+        return [
+            self.units[None, name] for name in (["norm", place] if place == "head" else [place])
+        ]
+
     def all(self) -> list[Unit]:
         """Every unit once, in the order of modules."""
         return list(dict.fromkeys(self.units.values()))
-
-
-Ready = Callable[[Unit], None]
-"""What is told when the gradients of a unit are complete for a micro-batch."""
-NO_SHAPE: Shape = ()

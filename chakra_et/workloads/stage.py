@@ -103,7 +103,8 @@ class TrainingStage:
         for place, following in zip(places, [*places[1:], None], strict=True):
             self._gather(part, [following], x)
             if place == "head":
-                average = self.plan.gradient_family(expert=False)
+                # Megatron averages the loss for its log; DeepSpeed leaves it to each rank.
+                average = None if self.plan.zero >= 2 else self.plan.gradient_family(expert=False)
                 saved[place] = self.head.forward(site, x, average)
             else:
                 x, saved[place] = self._layer_forward(site, place, x)
@@ -157,16 +158,8 @@ class TrainingStage:
             return
         for place in places:
             if place is not None:
-                layer = place if isinstance(place, int) else None
-                units = [
-                    unit
-                    for unit in part.all()
-                    if unit.layer == layer
-                    and (layer is not None or unit.name in ((place, "norm")
-                         if place == "head" else (place,)))
-                ]  # fmt: skip
-                with self.worker.rank.on(layer=layer):
-                    gather(self.worker, units, since=since)
+                with self.worker.rank.on(layer=place if isinstance(place, int) else None):
+                    gather(self.worker, part.used_at(place), since=since)
 
     # -----------------------------------------------------------------------------------------
     # Between stages
@@ -262,8 +255,7 @@ class Site:
 
     def ready(self, unit: Unit) -> None:
         """Say that the gradients of a unit are complete for this micro-batch."""
-        last = self._micro_batch == self._stage.plan.micro_batches - 1
-        self._stage.gradients.ready(unit, last=last)
+        self._stage.gradients.ready(unit, self._micro_batch)
 
 
 def train(plan: Plan, durations: Durations, *, count_pointwise: bool) -> Callable[[Rank], None]:
