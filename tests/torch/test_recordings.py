@@ -1,0 +1,257 @@
+"""Record programs with the PyTorch at hand, convert them, and compare with what is known."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chakra_et import validate
+from chakra_et.conversion import Conversion, trace_set
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.directory import convert_directory
+from chakra_et.model import Node
+from chakra_et.passes import cure
+from chakra_et.replay import replay
+from chakra_et.validators import Severity
+
+pytest.importorskip("torch.profiler")  # plain "torch" could be the folder of this file
+pytestmark = pytest.mark.torch
+
+TOOLS = Path(__file__).parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+programs = importlib.import_module("record_pairs")
+single = importlib.import_module("recording.single")
+training = importlib.import_module("recording.training")
+window = importlib.import_module("recording.window")
+
+NAMES = programs.available()
+SIDES = {NodeType.COMM_SEND: ("SEND", "comm_dst"), NodeType.COMM_RECV: ("RECV", "comm_src")}
+
+
+@dataclass
+class Run:
+    """One rank of a recorded program: the files as PyTorch wrote them, and what became of them."""
+
+    directory: Path
+    rank: int
+    conversion: Conversion
+
+    @property
+    def trace(self) -> Any:
+        return self.conversion.trace
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        return self.conversion.report.as_dict()
+
+    @cached_property
+    def host_nodes(self) -> list[dict[str, Any]]:
+        content = json.loads((self.directory / f"host.{self.rank}.json").read_bytes())
+        return list(content["nodes"])
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        content = json.loads((self.directory / f"device.{self.rank}.json").read_bytes())
+        kinds = ("cpu_op", "user_annotation")
+        return [e for e in content["traceEvents"] if e.get("cat") in kinds]
+
+    @cached_property
+    def seen(self) -> dict[int, dict[str, Any]]:
+        """The profiler's events by record-function id."""
+        return {e["args"]["Record function id"]: e for e in self.events}
+
+    @cached_property
+    def by_rf_id(self) -> dict[int, Node]:
+        """The nodes of the trace by record-function id."""
+        return {node.rf_id: node for node in self.trace.nodes if node.rf_id}
+
+    @cached_property
+    def communication(self) -> list[Node]:
+        kinds = (NodeType.COMM_COLL, *SIDES)
+        return [node for node in self.trace.nodes if node.type in kinds]
+
+    def names(self) -> Counter[str]:
+        return Counter(node.name for node in self.trace.nodes)
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recordings of all programs, each in a folder of its own."""
+    directory = tmp_path_factory.mktemp("recordings")
+    command = [sys.executable, str(TOOLS / "record_pairs.py"), "all", "-o", str(directory)]
+    command += ["--truth"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def runs(recordings: Path) -> dict[str, list[Run]]:
+    """The ranks of each program."""
+    found = {}
+    for name in NAMES:
+        conversions = convert_directory(recordings / name, None)
+        assert [c.trace.rank or 0 for c in conversions] == list(range(len(conversions)))
+        found[name] = [Run(recordings / name, r, c) for r, c in enumerate(conversions)]
+        assert len(conversions) == programs.PROGRAMS[name].ranks
+    return found
+
+
+@pytest.fixture(params=NAMES)
+def program(request: pytest.FixtureRequest, runs: dict[str, list[Run]]) -> list[Run]:
+    return runs[request.param]
+
+
+def test_operators_that_kineto_saw_are_joined_by_record_function_id(program: list[Run]) -> None:
+    for run in program:
+        assert len(run.seen) == len(run.events) > 0
+        (join,) = [j for j in run.report["joins"] if j["by"] == "record-function id"]
+        assert (join["matched"], join["of"]) == (len(run.seen), len(run.seen))
+        told = {i: (event["name"], event["tid"]) for i, event in run.seen.items()}
+        nodes = run.by_rf_id
+        assert {i: (nodes[i].name, nodes[i].thread) for i in run.seen} == told
+
+
+def test_the_report_adds_up(program: list[Run]) -> None:
+    for run in program:
+        host = run.report["host_nodes"]
+        left_out = sum(entry["count"] for entry in host["left_out"])
+        assert host["total"] == len(run.host_nodes) == host["kept"] + host["merged"] + left_out
+        edges = run.report["edges"].values()
+        assert sum(edge["count"] for edge in edges) == sum(len(n.edges) for n in run.trace.nodes)
+
+
+def test_communication_is_what_the_program_said(program: list[Run]) -> None:
+    """Type, bytes, group, and of messages the other side and the tag, in the order of the calls.
+
+    Of messages that were received from any rank, each has its sender, in whatever order.
+    """
+    for run in program:
+        groups = {group.name: group.ranks for group in run.trace.groups}
+        told = [_told(node, groups) for node in run.communication]
+        said = [_said(each) for each in window.truth(run.directory, run.rank)]
+        assert Counter(told) == Counter(said)
+        by_name = [not node.name.endswith("AnySource") for node in run.communication]
+        assert list(compress(told, by_name)) == list(compress(said, by_name))
+
+
+def _said(each: Any) -> tuple[Any, ...]:
+    # A message needs no group, as it has its other side.
+    ranks = each.ranks if each.peer is None else None
+    return (each.type, each.size_bytes, ranks, each.peer, each.tag)
+
+
+def _told(node: Node, groups: dict[str, tuple[int, ...]]) -> tuple[Any, ...]:
+    if node.type in SIDES:
+        kind, side = SIDES[node.type]
+        return (kind, node.comm_size, None, node.attributes.get(side), node.comm_tag)
+    assert node.pg_name is not None
+    kind = CollectiveType(int(node.comm_type or 0)).name
+    return (kind, node.comm_size, groups[node.pg_name], None, None)
+
+
+def test_communication_takes_as_long_as_its_range(program: list[Run]) -> None:
+    """Or ends before, where what it brought was read before gloo closed the range."""
+    for run in program:
+        for node in run.communication:
+            recorded_ns = round(run.seen[int(node.rf_id or 0)]["dur"] * 1000)
+            assert 0 < node.duration_ns <= recorded_ns + 1
+            if node.type in SIDES:
+                assert abs(node.duration_ns - recorded_ns) <= 1
+
+
+def test_traces_are_sound_and_ready_for_a_simulator(program: list[Run]) -> None:
+    traces = trace_set([run.conversion for run in program])
+    assert validate(traces).count(Severity.ERROR) == 0
+    if program[0].communication:
+        assert cure(traces, "astra-sim").left.count(Severity.ERROR) == 0
+
+
+@pytest.mark.parametrize("name", ["mlp", "transformer", "compiled", "ddp", "sharded", "functional"])
+def test_replay_gives_the_recording(runs: dict[str, list[Run]], name: str) -> None:
+    if name not in runs:
+        pytest.skip("needs a newer PyTorch")
+    for figures in replay(trace_set([run.conversion for run in runs[name]])).figures.values():
+        assert abs(figures.span_error) < 0.001
+
+
+def test_models_have_the_operators_of_their_layers(runs: dict[str, list[Run]]) -> None:
+    (mlp,), (transformer,) = runs["mlp"], runs["transformer"]
+    names = mlp.names()
+    assert (names["aten::addmm"], names["aten::relu"]) == (3, 2)
+    # Backward: a weight's gradient for each layer, an input's gradient for all but the first.
+    assert names["aten::mm"] == 3 + 2
+    names, steps = transformer.names(), programs.PROGRAMS["transformer"].steps
+    assert names["aten::scaled_dot_product_attention"] == 2 * steps
+    assert names["aten::native_layer_norm"] == 2 * 2 * steps
+    assert names["aten::embedding"] == steps
+
+
+def test_a_compiled_model_has_the_products_of_its_layers(runs: dict[str, list[Run]]) -> None:
+    names = runs["compiled"][0].names()
+    assert (names["aten::addmm"], names["aten::mm"]) == (3, 3 + 2)
+
+
+def test_ddp_communicates_on_the_threads_of_gloo(runs: dict[str, list[Run]]) -> None:
+    for run in runs["ddp"]:
+        (main,) = {e["tid"] for e in run.events if e["name"].startswith("ProfilerStep#")}
+        threads = {node.thread for node in run.communication}
+        assert threads == {e["tid"] for e in run.events if e["name"] == "gloo:all_reduce"}
+        assert main not in threads
+        assert (run.trace.rank, run.trace.world_size) == (run.rank, 2)
+        assert [(group.name, group.ranks) for group in run.trace.groups] == [("0", (0, 1))]
+
+
+def test_ddp_reduces_all_parameters_in_every_step(runs: dict[str, list[Run]]) -> None:
+    parameters = sum(p.numel() * p.element_size() for p in training.ddp_model().parameters())
+    for run in runs["ddp"]:
+        steps = [event for event in run.events if event["name"].startswith("ProfilerStep#")]
+        assert len(steps) == programs.PROGRAMS["ddp"].steps
+        for step in steps:
+            sizes = [
+                int(node.comm_size or 0)
+                for node in run.communication
+                if 0 <= run.seen[int(node.rf_id or 0)]["ts"] - step["ts"] <= step["dur"]
+            ]
+            assert sum(sizes) == parameters
+
+
+def test_forked_workers_of_a_loader_are_counted_and_left_out(runs: dict[str, list[Run]]) -> None:
+    (run,) = runs["loader"]
+    ((entry),) = run.report["host_nodes"]["left_out"]
+    assert "forked" in entry["reason"]
+    names = run.names()
+    assert names["aten::addmm"] == single.BATCHES
+    # The workers compute each item.
+    assert names["aten::mul"] == 0
+    assert entry["count"] >= 8 * single.BATCHES
+
+
+def test_threads_that_the_profiler_did_not_follow_are_told(runs: dict[str, list[Run]]) -> None:
+    (run,) = runs["threads"]
+    products = single.THREADS * single.THREAD_PRODUCTS
+    assert run.names()["aten::mm"] == products
+    assert any("profile_all_threads=True" in warning for warning in run.report["warnings"])
+    assert "ET607" in validate(run.trace, "replay").rules
+
+
+def test_all_threads_have_times_where_the_profiler_followed_them(
+    runs: dict[str, list[Run]],
+) -> None:
+    if "all_threads" not in runs:
+        pytest.skip("needs a newer PyTorch")
+    (run,) = runs["all_threads"]
+    products = [node for node in run.trace.nodes if node.name == "aten::mm"]
+    assert len(products) == single.THREADS * single.THREAD_PRODUCTS
+    assert all(node.start_ns is not None for node in products)
+    assert len({node.thread for node in products}) == single.THREADS
+    assert "ET607" not in validate(run.trace, "replay").rules
