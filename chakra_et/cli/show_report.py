@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,13 +127,12 @@ def _edges(reports: Iterable[Report]) -> str:
 
 def _communication(reports: Iterable[Report]) -> str:
     """Communication by operation."""
-    counts, sizes = Counter[str](), Counter[str]()
+    found: dict[str, Counter[str]] = {}
     for report in reports:
         for item in report.communication:
-            name = item["collective"] or item["type"]
-            counts[name] += item["count"]
-            sizes[name] += item["bytes"]
-    return ", ".join(f"{count} {name} of {size(sizes[name])}" for name, count in counts.items())
+            sums = found.setdefault(item["collective"] or item["type"], Counter())
+            sums.update({key: item[key] for key in ("count", "bytes", "without_size")})
+    return ", ".join(f"{sums['count']} {name} of {_size(sums)}" for name, sums in found.items())
 
 
 def _in_full(report: Report) -> list[tuple[str, str]]:
@@ -152,11 +151,11 @@ def _in_full(report: Report) -> list[tuple[str, str]]:
     return lines
 
 
-def _size(item: dict[str, Any]) -> str:
+def _size(item: Mapping[str, Any]) -> str:
     """The bytes of communications of one kind, and for how many of them no file tells."""
     unknown = int(item["without_size"])
     if unknown and unknown == item["count"]:
-        return "size not known"
+        return "unknown size"
     return size(item["bytes"]) + (f" and {unknown} of unknown size" if unknown else "")
 
 

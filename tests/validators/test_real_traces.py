@@ -16,16 +16,22 @@ from chakra_et.conversion import trace_set
 from chakra_et.definitions import NodeType
 from chakra_et.files import write
 from chakra_et.model import Trace, TraceSet
+from chakra_et.passes import cure
 from chakra_et.passes.edit import copied
 from chakra_et.validators import RULES, validate
 
 RUNS = ("dlrm8", "torch213/ddp_2rank", "et/ring8", "et/micro4/all_gather", "et/micro4/all_reduce")
+PROFILES = " without host traces"
 ROUNDS = 3
 """How often a run is broken in each way."""
 
 
 @cache
 def real(data: Path, name: str) -> TraceSet:
+    """What comes of a recording; of its profiles alone where the name ends so."""
+    if name.endswith(PROFILES):
+        profiles = sorted((data / name.removesuffix(PROFILES)).glob("device.*"))
+        return trace_set([convert(device=path) for path in profiles])
     path = data / name
     if path.is_dir() and not list(path.glob("*.et")):
         return trace_set(convert_directory(path, None))
@@ -46,6 +52,7 @@ def test_sound_runs(data: Path, name: str, profile: str) -> None:
 
 CONVERTED = {
     "torchrec4": {"ET205", "ET206", "ET304"},
+    f"dlrm8{PROFILES}": set(),
     "simple_add": set(),
     "resnet_rfid": set(),
     "kineto/bert_h100.json.gz": set(),
@@ -75,10 +82,27 @@ def test_what_is_said_of_real_recordings_is_true(data: Path, name: str) -> None:
     assert rules_of(name, "core", data) == CONVERTED[name]
 
 
+@pytest.mark.parametrize("name", [*CONVERTED, *RUNS[:2], "torch213/tp_2rank"])
+def test_our_own_output_has_no_errors(data: Path, name: str) -> None:
+    assert validate(real(data, name)).exit_code() == 0
+    assert cure(real(data, name), "astra-sim").left.exit_code() == 0
+
+
 def test_waits_that_were_recorded_are_no_regress_of_the_clock(data: Path) -> None:
     # A call that waits for the device is made before the work that it waits for ends.
     for name in ("simple_add", "kineto/gpu_only_mi210.json.gz", "kineto/cuda_sync_a100.json.gz"):
         assert "ET307" not in rules_of(name, "replay", data)
+
+
+def test_a_profile_with_shapes_tells_sizes_as_a_host_trace_does(data: Path) -> None:
+    alone, pairs = real(data, f"dlrm8{PROFILES}"), real(data, "dlrm8")
+    for rank, trace in pairs.items():
+        facts = [
+            [(n.comm_type, n.comm_size, n.pg_name) for n in t.nodes.where(type=NodeType.COMM_COLL)]
+            for t in (trace, alone[rank])
+        ]
+        assert facts[0] == facts[1]
+        assert len(facts[0]) == 8
 
 
 def test_a_kernel_of_unknown_type_may_be_no_collective_of_its_group(data: Path) -> None:
