@@ -17,6 +17,7 @@ from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.output import make_directory, size_of
 from chakra_et.linker import link
 from chakra_et.linker.across_ranks import Told
+from chakra_et.linker.guesses import Verdict
 from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
@@ -35,6 +36,8 @@ class Options:
     align_clocks: bool = False
     told: Mapping[int, Mapping[int, Told]] | None = None
     """What ranks tell of each other's transfers, as `settle` has it."""
+    verdicts: Mapping[int, Verdict] | None = None
+    """What ranks say of each other's inferred edges, as `judged_by_others` has it."""
 
 
 @dataclass
@@ -102,6 +105,7 @@ def convert(
         if output is not None:
             refuse_input(output)
         conversion = convert_one(_pair(host, device, rank), options)
+        conversion.report.guesses = None
         if output is not None:
             make_directory(Path(output).parent)
             conversion.write(Path(output))
@@ -207,6 +211,7 @@ def _link(
         named_rank=named_rank,
         aligned=options.align_clocks,
         told=options.told,
+        verdicts=options.verdicts,
     )
     return Conversion(linked.report, kept=linked.trace)
 

@@ -16,6 +16,7 @@ from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.memory import available_bytes
 from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.linker.across_ranks import settle
+from chakra_et.linker.guesses import Verdict, judged_by_others
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.run_directory import RunDirectory, run_directory
@@ -102,6 +103,7 @@ def names_a_file(output: Path) -> bool:
 def _convert_to_file(target: Path, pair: Pair, options: Options) -> Conversion:
     refuse_input(target)
     conversion = convert_one(pair, options)
+    conversion.report.guesses = None
     make_directory(target.parent)
     conversion.write(target)
     return conversion
@@ -152,13 +154,29 @@ def _convert_together(
     found = _convert_all(pairs, options, staging, jobs)
     accounts = [c.report.account for of_pair in found for c in of_pair]
     told = settle([account for account in accounts if account is not None])
-    again = [p for p, of_pair in enumerate(found) if any(c.report.rank in told for c in of_pair)]
+    verdicts = _verdicts(found)
+    better = {*told, *(rank for rank, verdict in verdicts.items() if verdict.any_refuted)}
+    again = [p for p, of_pair in enumerate(found) if any(c.report.rank in better for c in of_pair)]
     if again:
-        better = replace(options, told=told)
-        anew = _convert_all([pairs[place] for place in again], better, staging, jobs, again)
+        options = replace(options, told=told, verdicts=verdicts)
+        anew = _convert_all([pairs[place] for place in again], options, staging, jobs, again)
         for place, of_pair in zip(again, anew, strict=True):
             found[place] = of_pair
+    for conversion in (c for of_pair in found for c in of_pair):
+        conversion.report.guesses = None
+        if conversion.report.rank in verdicts:
+            conversion.report.joins += verdicts[conversion.report.rank].joins()
     return found
+
+
+def _verdicts(found: list[list[Conversion]]) -> dict[int, Verdict]:
+    """What ranks say of each other's inferred edges, by rank."""
+    reports = [conversion.report for of_pair in found for conversion in of_pair]
+    accounts = [
+        (r.rank, r.guesses) for r in reports if r.rank is not None and r.guesses is not None
+    ]
+    ranks = [rank for rank, _ in accounts]
+    return judged_by_others(accounts) if 1 < len(set(ranks)) == len(ranks) else {}
 
 
 def _convert_all(

@@ -54,8 +54,13 @@ class HostTime:
     begun_after: Rows
 
 
-def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostTime:
-    """Cut each thread's timeline at starts, and at waits for other threads."""
+def host_time(
+    table: Activities, hand_over: HandOver, workers: Workers, awake: Rows | None = None
+) -> HostTime:
+    """Cut each thread's timeline at starts, and at waits for other threads.
+
+    What is `awake` did not wait for any, whatever the times suggest.
+    """
     order = table.host_order
     end_ns = table.end_ns.copy()
     if len(order) == 0:
@@ -71,6 +76,8 @@ def host_time(table: Activities, hand_over: HandOver, workers: Workers) -> HostT
 
     forward = hand_over.lanes(table)[order]
     gaps = _waits(table, order, first, last, following, idle_from, forward)
+    if awake is not None:
+        gaps = gaps.without(np.isin(order, awake))
     asked = workers.transfers[workers.asked != NONE]
     ended_beside, goes_on = resumed(table, workers)
     waits = gaps.places
@@ -183,6 +190,12 @@ class _Gaps:
     told: npt.NDArray[np.bool_]
     begun: Rows
     starters: Rows
+
+    def without(self, awake: npt.NDArray[np.bool_]) -> _Gaps:
+        """The same without places that waited for no thread, but for those that ids tell of."""
+        waits, begins = self.told | ~awake[self.places], ~awake[self.begun]
+        places, lanes, told = self.places[waits], self.lanes[waits], self.told[waits]
+        return _Gaps(places, lanes, told, self.begun[begins], self.starters[begins])
 
 
 def _waits(

@@ -20,6 +20,7 @@ from chakra_et.linker.carriers import find_carriers
 from chakra_et.linker.clocks import align_clocks, clock_warning
 from chakra_et.linker.communication import Found, find_communication
 from chakra_et.linker.companions import with_companions
+from chakra_et.linker.doubts import Doubts
 from chakra_et.linker.edges.call import call_edges
 from chakra_et.linker.edges.data import data_edges, mark_only_ties
 from chakra_et.linker.edges.edge_list import EdgeList
@@ -46,8 +47,9 @@ from chakra_et.linker.edges.wait_calls import wait_calls
 from chakra_et.linker.evidence import Evidence, counted
 from chakra_et.linker.explain import tell
 from chakra_et.linker.followed import unfollowed_warnings
+from chakra_et.linker.guesses import Verdict
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
-from chakra_et.linker.host_time import HostTime, host_time
+from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.join import is_root, join_host, own_nodes
 from chakra_et.linker.late_ends import end_at_readers
 from chakra_et.linker.launch_arrows import follow_launch_arrows
@@ -83,13 +85,15 @@ def link(
     aligned: bool = False,
     linked: LinkedTrace | None = None,
     told: Mapping[int, Mapping[int, Told]] | None = None,
+    verdicts: Mapping[int, Verdict] | None = None,
 ) -> Linked:
     """Link a host trace and a profile of the same run; either may be missing.
 
     `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
     that of the files' names. With `aligned`, times of devices whose clock is
     behind the host's are shifted. `linked` says how the two tie, where another tool has linked
-    them before, `told` what other ranks tell of transfers, by rank and record-function id.
+    them before, `told` what other ranks tell of transfers, by rank and record-function id, and
+    `verdicts`, by rank, what others say of inferred edges.
     Raises LinkError when the two do not belong together.
     """
     if host is not None and linked is None:
@@ -113,6 +117,7 @@ def link(
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
+    verdict = None if groups.rank is None else (verdicts or {}).get(groups.rank)
     table, carriers = find_carriers(Seen(table, host, device))
     seen = Seen(table, host, device)
     workers = find_workers(table, device)
@@ -123,7 +128,8 @@ def link(
         data = data_edges(table, host, found.by_row, warnings)
         warnings += end_at_readers(table, data, workers)
     hand_over = find_hand_over(table, device)
-    time = host_time(table, hand_over, workers)
+    doubts = Doubts(table, device, workers, None if verdict is None else verdict.refuted)
+    time = doubts.host_time(hand_over)
     if device is not None and len(rests := find_rests(table, device, time)):
         found, hand_over = found.behind(table, len(rests)), hand_over.behind(len(rests))
         table = with_rests(table, rests)
@@ -134,9 +140,13 @@ def link(
         added = len(waits.table) - len(table)
         found, hand_over = found.behind(table, added), hand_over.behind(added)
         table = waits.table
-    time = host_time(table, hand_over, workers)
+    doubts.follow(table)
+    waits.events = doubts.without_refuted(waits.events)
+    time = doubts.host_time(hand_over)
     if linked is not None:
         waits.syncs = told_syncs(table, linked, carriers)
+    else:
+        waits.take_syncs(doubts.without_refuted(waits.syncs))
     edges = _edges(table, host, device, streams, time)
     edges += _more_edges(table, data, streams, edges, waits, found, workers, warnings)
     edges.append(backward_edges(table, time, hand_over))
@@ -156,7 +166,9 @@ def link(
     report.warnings += [*warnings, *groups.warnings]
     report.clocks = clocks
     report.account = found.transfers.account
-    report.joins += [*joins, *drawn, *hand_over_joins(hand_over, time.by)]
+    report.guesses = doubts.account
+    report.warnings += doubts.warnings()
+    report.joins += [*joins, *drawn, *doubts.joins(), *hand_over_joins(hand_over, time.by)]
     if linked is not None:
         leave_unsaid(trace, report)
     return Linked(trace, report)
@@ -176,6 +188,13 @@ class _Waits:
     events: EdgeList
     scopes: dict[int, str]
     recorded: bool
+
+    def take_syncs(self, syncs: EdgeList) -> None:
+        """Take these; of calls that wait for nothing any more, what they wait for is not known."""
+        left = np.setdiff1d(self.syncs.target, syncs.target)
+        for call in left.tolist():
+            self.scopes.pop(call, None)
+        self.syncs = syncs
 
 
 def _waits(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.model.nodes import type_label
 from chakra_et.version import PRODUCER
+
+if TYPE_CHECKING:
+    from chakra_et.linker.guesses import Guesses
 
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
 UNRECORDED: Final = "unrecorded parents"
@@ -113,6 +116,8 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     account: Account | None = field(default=None, repr=False)
     """What other ranks of the run may need to know of this one; not part of the report as data."""
+    guesses: Guesses | None = field(default=None, repr=False)
+    """The same of its inferred edges, until the ranks have been held against each other."""
 
     @property
     def device_events(self) -> Tally:

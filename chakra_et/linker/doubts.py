@@ -1,0 +1,115 @@
+"""Guesses held against the other steps of a recording, and against the other ranks of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.converters.kineto import DeviceTrace
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edges.sync import SLACK_NS
+from chakra_et.linker.edges.thread import thread_edges
+from chakra_et.linker.guesses import Guesses, account_of
+from chakra_et.linker.hand_over import HandOver
+from chakra_et.linker.host_time import HostTime, host_time
+from chakra_et.linker.repeats import Tried, find_repeats, in_doubt
+from chakra_et.linker.report import JoinTally
+from chakra_et.linker.workers import Workers
+from chakra_et.model import EdgeKind
+
+Rows = npt.NDArray[np.int64]
+
+_ROUNDS: Final = 8
+"""So often other threads are looked for, where the one waited for is refuted."""
+
+
+class Doubts:
+    """What other steps, and other ranks, say of a recording's guesses."""
+
+    def __init__(
+        self,
+        table: Activities,
+        device: DeviceTrace | None,
+        workers: Workers,
+        told: Mapping[str, Rows] | None,
+    ) -> None:
+        """`told` are the pairs of rows that other ranks refute, by kind of edge."""
+        self._device, self._workers, self._told = device, workers, told or {}
+        self._repeats = find_repeats(table, device, workers)
+        self._awake = np.zeros(0, np.int64)
+        self._tried: dict[EdgeKind, Tried] = {}
+        self._guessed: dict[EdgeKind, EdgeList] = {}
+        self._left_out: dict[EdgeKind, int] = {}
+        self.follow(table)
+
+    def follow(self, table: Activities) -> None:
+        """Take the table for that of before, with more rows behind all others."""
+        self._table = table
+        self._repeats = self._repeats.behind(len(table))
+        self._begin_ns, self._own_end_ns = table.start_ns.copy(), table.end_ns
+        # What waits for a transfer begins before that has ended.
+        self._begin_ns[self._workers.waits] = table.end_ns[self._workers.waits]
+
+    def without_refuted(self, edges: EdgeList) -> EdgeList:
+        """The edges that nothing refutes."""
+        wrong, tried = self._test(edges, self._table.end_ns)
+        self._note(edges, tried, int(np.count_nonzero(wrong)))
+        return edges.select(~wrong)
+
+    def host_time(self, hand_over: HandOver) -> HostTime:
+        """Host time without waits for other threads that something refutes."""
+        time, edges = self._waits(hand_over)
+        wrong, tried = self._test(edges, time.end_ns)
+        for _ in range(_ROUNDS):
+            if not wrong.any():
+                break
+            self._awake = np.union1d(self._awake, edges.target[wrong])
+            time, edges = self._waits(hand_over)
+            wrong, _ = self._test(edges, time.end_ns)
+        if edges.kind not in self._tried:
+            self._note(edges, tried, len(self._awake))
+        self._guessed[edges.kind] = edges
+        self._own_end_ns = time.end_ns
+        return time
+
+    def _waits(self, hand_over: HandOver) -> tuple[HostTime, EdgeList]:
+        """Host time, and the edges into what waited for other threads that are no backend's.
+
+        A range of a backend ends where somebody has waited for it: that is no coincidence.
+        """
+        time = host_time(self._table, hand_over, self._workers, self._awake)
+        edges = thread_edges(time)
+        return time, edges.select(~np.isin(edges.source, self._workers.transfers))
+
+    def _test(self, edges: EdgeList, end_ns: Rows) -> tuple[npt.NDArray[np.bool_], Tried]:
+        told = self._told.get(edges.kind.label)
+        # A call that waits for device work has begun before that has ended.
+        begin_ns = end_ns + SLACK_NS if edges.kind is EdgeKind.SYNC else self._begin_ns
+        return in_doubt(self._repeats, edges, begin_ns, told, end_ns)
+
+    def _note(self, edges: EdgeList, tried: Tried, left_out: int) -> None:
+        self._guessed[edges.kind] = edges
+        self._tried[edges.kind] = tried
+        if left_out:
+            self._left_out[edges.kind] = left_out
+
+    @property
+    def account(self) -> Guesses:
+        """What other ranks need to know of the guesses."""
+        guessed = [self._guessed[kind] for kind in (EdgeKind.EVENT, EdgeKind.THREAD)]
+        return account_of(self._table, self._device, self._begin_ns, self._own_end_ns, guessed)
+
+    def joins(self) -> list[JoinTally]:
+        """How many guesses other steps show, of those that they could."""
+        return [join for tried in self._tried.values() for join in tried.joins()]
+
+    def warnings(self) -> list[str]:
+        """What was left out."""
+        return [
+            f"{count} inferred {kind} edges were left out, as another step or rank refutes them"
+            for kind, count in ((kind.label, count) for kind, count in self._left_out.items())
+        ]
