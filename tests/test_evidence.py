@@ -83,7 +83,7 @@ REAL = {
         ("thread", "fwdbwd flow"): 3,
         ("event", "call that makes the stream wait"): 9,
         ("sync", "call for the whole device"): 2,
-        ("data", "only tie between two streams"): 63,
+        ("data", "only tie between two streams"): 87,
     },
     "dlrm8": {
         ("thread", "sequence number"): 1,
