@@ -103,7 +103,7 @@ def test_work_is_waited_for_once(streams: int, calls: int) -> None:
     result = linked(many(streams, calls), joins.MANY)
     syncs = int(np.count_nonzero(result.trace.edges.kind == EdgeKind.SYNC))
     assert syncs == streams + calls + 1 + 2
-    assert result.report.added == {ADDED: 2}
+    assert result.report.added[ADDED] == 2
     join = next(node for node in result.trace.nodes if node.name == STREAMS)
     assert join.duration_ns == 0
     assert join.is_cpu_op
