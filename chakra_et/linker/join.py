@@ -73,6 +73,10 @@ def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:
     if join is None:
         join = _by_order(host, device, ops, host_name, record_name)
     _compare_processes(host, device, ops, join)
+    if host.is_timed:
+        join.warnings.append(
+            "times that a tool has added to the host trace give way to those of the profile"
+        )
     return join
 
 

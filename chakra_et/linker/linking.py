@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.linked import LinkedTrace
+from chakra_et.converters.linked import LinkedTrace, with_own_times
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
 from chakra_et.linker.across_ranks import Told
@@ -98,6 +98,8 @@ def link(
     """
     if host is not None and linked is None:
         host = own_nodes(host, device)
+        linked = with_own_times(host) if device is None and host.is_timed else None
+        device = device if linked is None else linked.device
     join = None
     if host is not None and device is not None:
         join = join_host(host, device) if linked is None else told_join(linked)

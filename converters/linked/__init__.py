@@ -2,5 +2,6 @@
 
 from chakra_et.converters.linked.linked_trace import LinkedTrace
 from chakra_et.converters.linked.reader import read_linked
+from chakra_et.converters.linked.timed import with_own_times
 
-__all__ = ["LinkedTrace", "read_linked"]
+__all__ = ["LinkedTrace", "read_linked", "with_own_times"]

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from chakra_et.converters.linked.linked_trace import NONE
 from chakra_et.converters.pytorch.layouts import FlatNode, NestedNode
 from chakra_et.converters.pytorch.reader import FlatColumns, NestedColumns
 from chakra_et.io.repairs import Repairs
@@ -16,7 +17,6 @@ ABSENT = msgspec.Raw(b"")
 class LinkedNested(NestedNode, gc=False):
     """A node of layouts B to E; `cat` stands on device nodes only. Times are microseconds."""
 
-    ts: msgspec.Raw = ABSENT
     inclusive_dur: msgspec.Raw = ABSENT
     cat: str | None = None
     stream: Any = None
@@ -29,7 +29,6 @@ class LinkedFlat(FlatNode, gc=False):
     """A node of layout A; only device nodes have `ctrl_deps`."""
 
     ctrl_deps: Any = None
-    ts: msgspec.Raw = ABSENT
     inclusive_dur: msgspec.Raw = ABSENT
     cat: str | None = None
     stream: Any = None
@@ -70,3 +69,8 @@ class LinkedColumns(Generic[N]):
             self.handed_over += node.inter_thread_dep is not None
             if isinstance(node.sync_dep, list):
                 self.synced += [(source, node.id) for source in node.sync_dep]
+
+
+def whole(value: Any) -> int:
+    """An id, or a number that is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else NONE

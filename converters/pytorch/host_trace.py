@@ -15,13 +15,16 @@ from chakra_et.pool import Pool
 NO_CALLER: Final = 0
 """The parent of a node that PyTorch could not give one."""
 
+UNTIMED: Final = np.iinfo(np.int64).min
+"""The start of a node without a time."""
+
 IntColumn = npt.NDArray[np.int64]
 CodeColumn = npt.NDArray[np.int32]
 
 
 COLUMNS: Final = (
     "id", "parent", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "name",
-    "op_schema", "inputs", "outputs", "input_strides", "output_strides",
+    "op_schema", "inputs", "outputs", "input_strides", "output_strides", "start_ns", "duration_ns",
 )  # fmt: skip
 """The fields of a host trace with one entry for each node."""
 
@@ -43,6 +46,8 @@ class HostTrace:
     there is none), `thread` the framework's own thread number, `scope` the record scope.
     `name`, `op_schema`, `inputs`, `outputs` are codes into the pools beside them; `input_strides`
     and `output_strides` are codes into `strides`, 0 (the empty text) where the file has none.
+    `start_ns`, since the Unix epoch, and `duration_ns` are `UNTIMED` and 0 where no tool has added
+    times.
     """
 
     path: Path
@@ -67,6 +72,8 @@ class HostTrace:
     input_strides: CodeColumn
     output_strides: CodeColumn
     strides: Pool[bytes]
+    start_ns: IntColumn
+    duration_ns: IntColumn
     attributes: dict[str, HostAttribute]
     warnings: list[str]
     repairs: Repairs
@@ -79,6 +86,11 @@ class HostTrace:
     def recorded(self) -> int:
         """How many nodes the file holds, readable or not."""
         return len(self) - self.stubs + self.outside + self.repairs.left_out
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether nodes have times that a tool has added."""
+        return bool((self.start_ns != UNTIMED).any())
 
     def select(self, mask: npt.NDArray[np.bool_]) -> HostTrace:
         """The trace of some of the nodes."""

@@ -2,7 +2,7 @@
 
 Schema strings do not tell them apart, so the keys of the first node do: up to 1.0.1 a node is
 flat; since 1.0.2 values sit in `inputs` and `outputs`, the rest in `attrs`, a list of named values
-that each release extends.
+that each release extends. `ts` and `dur`, in microseconds, are what tools have added.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class FlatNode(msgspec.Struct, gc=False):
     outputs: msgspec.Raw = _EMPTY
     output_shapes: msgspec.Raw = _EMPTY
     output_types: msgspec.Raw = _EMPTY
+    ts: msgspec.Raw = _ABSENT
+    dur: msgspec.Raw = _ABSENT
 
 
 class HostIO(msgspec.Struct, gc=False):
@@ -62,3 +64,5 @@ class NestedNode(msgspec.Struct, gc=False):
     inputs: HostIO = msgspec.field(default_factory=HostIO)
     outputs: HostIO = msgspec.field(default_factory=HostIO)
     attrs: list[HostAttr] = msgspec.field(default_factory=list)
+    ts: msgspec.Raw = _ABSENT
+    dur: msgspec.Raw = _ABSENT

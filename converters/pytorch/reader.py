@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.kineto.times import time_or_none
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.host_trace import (
     COLUMNS,
     NO_CALLER,
+    UNTIMED,
     CodeColumn,
     HostAttribute,
     HostTrace,
@@ -51,6 +53,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 """Attributes that every node has, in every layout, and their values where one has not."""
 _THREADS: Final = {"tid": "thread", "fw_tid": "fw_thread"}
 _STRIDES: Final = ("input_strides", "output_strides")
+_DURATION: Final = attrgetter("dur")
 _BORDER: Final = b"\0"
 """Stands between texts that are kept as one while reading; no JSON text holds it."""
 _NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema")
@@ -139,6 +142,7 @@ class _Columns:
         self.op_schemas: Pool[str] = Pool()
         self.ios: Pool[bytes] = Pool()
         self.attributes: dict[str, HostAttribute] = {}
+        self.untimed = 0
 
     def _put_ids(self, ids: list[int], parents: list[int]) -> None:
         if parents and (min(parents) < 0 or max(parents) >= _ID_LIMIT):
@@ -163,6 +167,20 @@ class _Columns:
             self.repairs.leave_out("id that is no unsigned 64-bit integer", None, wrong)
             return good
         return nodes
+
+    def _put_times(self, nodes: Sequence[FlatNode | NestedNode]) -> None:
+        """Times that a tool has added: both 0, or no number, stand for none."""
+        start = np.full(len(nodes), UNTIMED, np.int64)
+        duration = np.zeros(len(nodes), np.int64)
+        if any(map(_DURATION, nodes)):
+            for row, node in enumerate(nodes):
+                begin, lasts = time_or_none(bytes(node.ts)), time_or_none(bytes(node.dur))
+                if begin is not None and lasts is not None and (begin or lasts):
+                    start[row], duration[row] = begin, lasts
+                elif begin is None and lasts:
+                    self.untimed += 1
+        self._put("start_ns", start)
+        self._put("duration_ns", duration)
 
     def _put_core(self, name: str, values: list[Any]) -> None:
         """A column of one of the attributes that every node has."""
@@ -205,6 +223,8 @@ class _Columns:
         warnings = [f"host node key {key!r} is not known and was left out" for key in unknown]
         if schema.split("-")[0] not in KNOWN_SCHEMAS:
             warnings.append(f"host schema {schema!r} is not known; it was read by the keys present")
+        if self.untimed:
+            warnings.append(f"{self.untimed} durations of nodes have no start and were left out")
         for name, attribute in list(self.attributes.items()):
             self._check_attribute(name, attribute)
         columns: dict[str, Any] = {
@@ -280,6 +300,7 @@ class NestedColumns(_Columns):
         self._put_codes("name", self.names, [node.name for node in nodes])
         self._put_io("inputs", [node.inputs for node in nodes])
         self._put_io("outputs", [node.outputs for node in nodes])
+        self._put_times(nodes)
 
     def _put_io(self, side: str, ios: list[HostIO]) -> None:
         texts = [_BORDER.join((io.values, io.shapes, io.types, io.strides)) for io in ios]
@@ -329,3 +350,4 @@ class FlatColumns(_Columns):
         outputs = [(node.outputs, node.output_shapes, node.output_types, b"") for node in nodes]
         self._put_codes("inputs", self.ios, map(_BORDER.join, inputs))
         self._put_codes("outputs", self.ios, map(_BORDER.join, outputs))
+        self._put_times(nodes)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.pytorch.host_trace import NO_CALLER, HostTrace
+from chakra_et.converters.pytorch.host_trace import NO_CALLER, UNTIMED, HostTrace
 
 REPEATED: Final = "document that repeats node ids of the one before"
 _THREAD_ROOT: Final = "|thread]"
@@ -59,6 +59,8 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
         outputs=codes(host.outputs, empty),
         input_strides=codes(host.input_strides, 0),
         output_strides=codes(host.output_strides, 0),
+        start_ns=longer(host.start_ns, UNTIMED),
+        duration_ns=longer(host.duration_ns),
         warnings=[
             *host.warnings,
             f"{len(missing)} nodes were called by operations that had not ended when the "
