@@ -10,10 +10,11 @@ from typing import Any, Final
 import chakra_et.validators.rules  # noqa: F401  (registers the rules)
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
-from chakra_et.validators.finding import Finding, Severity
+from chakra_et.validators.finding import Finding, Hits, Severity
 from chakra_et.validators.inputs import Inputs, from_paths, from_traces
 from chakra_et.validators.profiles import Profile, profile
 from chakra_et.validators.rule import RULES, Rule, Subject
+from chakra_et.validators.view import RunView
 
 KEPT: Final = 1000
 """Findings of one rule that are kept; further ones are counted."""
@@ -93,12 +94,12 @@ def run_rules(inputs: Inputs, chosen: Profile) -> Validation:
         rule = RULES[rule_id]
         outcome = Outcome(rule, chosen.severities[rule_id])
         for subject in _subjects(inputs, rule.subject):
-            hits = rule.check(subject)
+            hits = _of_named(subject, rule.check(subject))
             outcome.count += len(hits)
             outcome.findings += hits.first(KEPT - len(outcome.findings))
         if outcome.count:
             outcomes.append(outcome)
-    views = [view for run in inputs.runs for view in run.views.values()]
+    views = [view for run in inputs.runs for view in run.named]
     return Validation(
         chosen,
         outcomes,
@@ -118,4 +119,12 @@ def _subjects(inputs: Inputs, subject: Subject) -> Iterator[Any]:
         yield from inputs.runs
     else:
         for run in inputs.runs:
-            yield from run.views.values()
+            yield from run.named
+
+
+def _of_named(subject: Any, hits: Hits) -> Hits:
+    """Of what a rule says of a run, that which is about ranks that somebody asked for."""
+    if not isinstance(subject, RunView) or len(subject.named) == len(subject.views):
+        return hits
+    ranks = {view.rank for view in subject.named}
+    return Hits.of([found for found in hits if found.rank is None or found.rank in ranks])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -52,8 +53,9 @@ def from_traces(traces: Trace | TraceSet) -> Inputs:
 def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inputs:
     """Inputs from files and directories; of a directory, every file that is a trace.
 
-    Files of one directory whose names differ by the rank alone are one run. With `skip_others`,
-    files that are no traces are passed over.
+    Files of one directory whose names differ by the rank alone are one run; ranks that were not
+    named are read for the rules about the run. With `skip_others`, files that are no traces are
+    passed over.
     """
     inputs = Inputs()
     runs: dict[tuple[Path, str], list[TraceView]] = {}
@@ -68,8 +70,34 @@ def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inp
         if view is not None:
             match = _RANKED.fullmatch(path.name)
             runs.setdefault((path.parent, match["prefix"] if match else path.name), []).append(view)
-    inputs.runs = [_run(parent, views) for (parent, _), views in runs.items()]
+    for (parent, prefix), views in runs.items():
+        inputs.runs.append(_run(parent, views + _others_beside(parent, prefix, views, inputs)))
     return inputs
+
+
+def _others_beside(
+    parent: Path, prefix: str, views: list[TraceView], inputs: Inputs
+) -> list[TraceView]:
+    """The other ranks of a run of which only some files were named, for rules about the run.
+
+    A hook before a commit, for one, gets the files that changed.
+    """
+    named = [path for path in inputs.paths if path.parent == parent]
+    taken = {view.rank for view in views} | {_rank_of(path) for path in named}
+    others = []
+    for path in sorted(parent.iterdir()):
+        match = _RANKED.fullmatch(path.name)
+        if match is None or match["prefix"] != prefix or int(match["rank"]) in taken:
+            continue
+        given = _look(path) if path.is_file() else None
+        if not isinstance(given, Input) or given.view is not View.TRACE:
+            continue
+        with suppress(ChakraError):
+            view = _read(given, Inputs())
+            if view is not None and view.rank not in taken:
+                view.named = False
+                others.append(view)
+    return others
 
 
 def trace_files(path: str | Path) -> dict[int, Path]:

@@ -30,6 +30,8 @@ class TraceView:
         self.trace = trace
         self.rank = trace.rank if rank is None else rank
         self.path = path
+        self.named = True
+        """Whether somebody asked for it; else it is there for what ranks have to do with it."""
 
     @property
     def nodes(self) -> Nodes:
@@ -177,6 +179,11 @@ class RunView:
         self.doubled = doubled or []
         self.group_file = group_file
         self.from_files = from_files
+
+    @property
+    def named(self) -> list[TraceView]:
+        """The traces that somebody asked for."""
+        return [view for view in self.views.values() if view.named]
 
     @cached_property
     def world_size(self) -> int | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -27,7 +29,10 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),
 }
-"""For each verb the module of this package that holds `VERB_command`, and options by name."""
+"""For each verb the module of this package that holds `VERB_command`, and options by name.
+
+The module's `EXAMPLES` has examples of the verb for its help: words and what they do.
+"""
 
 
 def _version(wanted: bool) -> None:
@@ -51,8 +56,9 @@ def command_line(words: list[str]) -> typer.Typer:
         name="chakra",
         help="Execution traces of machine-learning workloads: convert, check, replay, feed.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=_examples([("chakra VERB -h", "options and examples of a verb")]),
     )
     app.callback()(_chakra)
     asked = [word for word in words[:1] if word in VERBS]
@@ -61,11 +67,24 @@ def command_line(words: list[str]) -> typer.Typer:
         module = import_module(f"chakra_et.cli.{name}")
         kept = {key: getattr(module, value) for key, value in options.items()}
         command = getattr(module, f"{verb}_command")
+        epilog = _examples(module.EXAMPLES[verb])
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=verb)
+            app.add_typer(command, name=verb, epilog=epilog)
         else:
-            app.command(verb, **kept)(command)
+            shown = {"help": _paragraphs(command), "epilog": epilog}
+            app.command(verb, **{**shown, **kept})(command)
     return app
+
+
+def _paragraphs(command: Callable[..., None]) -> str:
+    """The docstring of a command, with each paragraph on one line: terminals have other widths."""
+    text = inspect.getdoc(command) or ""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def _examples(examples: Sequence[tuple[str, str]]) -> str:
+    """Examples as help shows them: each a line, and what it does behind it."""
+    return "\n\n".join(["Examples:", *(f"{words}  # {what}" for words, what in examples)])
 
 
 def _end(number: int, _frame: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -25,12 +25,22 @@ from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, write_json
 
+EXAMPLES: Final = {
+    "convert": (
+        ("chakra convert host.json device.json -o trace.0.et", "one rank, in any order"),
+        ("chakra convert DIR -o OUT", "all ranks of a run, also below DIR or in an archive"),
+        ("chakra convert DIR --for astra-sim -o OUT", "ready for the simulator"),
+        ("chakra convert trace.0.et -o trace.0.json", "an ET as JSON, and back"),
+        ("zcat profile.json.gz | chakra convert - -o trace.et.zst", "through a pipe"),
+    ),
+}
+
 
 def convert_command(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FILE]...",
+            metavar="FILE",
             help="Host traces, profiles, linked traces and ETs, told by content; directories and "
             "archives of them; - is standard input.",
             show_default=False,

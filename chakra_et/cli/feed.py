@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -18,6 +18,14 @@ from chakra_et.feeder.options import Options, edge_kinds
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.model.nodes import type_label
 from chakra_et.shown import shown
+
+EXAMPLES: Final = {
+    "feed": (
+        ("chakra feed trace.0.et", "the order in which nodes become ready"),
+        ("chakra feed DIR --stdio", "serve a simulator over pipes"),
+        ("chakra feed DIR --grpc 127.0.0.1:5151", "serve simulators over gRPC"),
+    ),
+}
 
 
 class OrderChoice(str, Enum):

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from chakra_et.errors import ChakraError
 from chakra_et.feeder import native
+
+EXAMPLES: Final = {
+    "feeder": (
+        ("chakra feeder --cmake-dir", "for CMAKE_PREFIX_PATH"),
+        ("chakra feeder --include-dir", "for the -I of a compiler"),
+        ("chakra feeder --facade astra-sim --into SIM/extern/chakra", "put it into a simulator"),
+    ),
+}
 
 
 class FacadeChoice(str, Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -18,6 +18,14 @@ from chakra_et.passes import Cured, cure, write_for_astra_sim
 from chakra_et.shown import line
 from chakra_et.validators import Severity
 from chakra_et.validators.inputs import trace_files
+
+EXAMPLES: Final = {
+    "fix": (
+        ("chakra fix trace.0.et -o fixed.0.et", "one rank"),
+        ("chakra fix DIR -o OUT", "all ranks of a run"),
+        ("chakra fix DIR --for astra-sim -o OUT", "ready for the simulator"),
+    ),
+}
 
 
 def fix_command(

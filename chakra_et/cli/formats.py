@@ -20,6 +20,14 @@ _HOLDS: Final = {
 }
 
 
+EXAMPLES: Final = {
+    "formats": (
+        ("chakra formats", "what is read and written"),
+        ("chakra formats --json", "for other programs"),
+    ),
+}
+
+
 def formats_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -22,11 +22,21 @@ from chakra_et.shown import line
 _COUNTS = ("nodes", "records", "host nodes")
 
 
+EXAMPLES: Final = {
+    "info": (
+        ("chakra info trace.0.et", "what is in an ET"),
+        ("chakra info DIR", "a table of the files below a directory"),
+        ("chakra info trace.0.et --node 812", "what this node waits for, and how that is known"),
+        ("chakra info *.et --json", "for other programs"),
+    ),
+}
+
+
 def info_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Files of any kind, and directories and archives of them.",
             show_default=False,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -20,6 +20,19 @@ from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
 from chakra_et.replay.selectors import select_parts
 from chakra_et.shown import line
 from chakra_et.validators.inputs import trace_files
+
+EXAMPLES: Final = {
+    "replay": (
+        ("chakra replay trace.0.et", "run it by its edges, against the recording"),
+        ("chakra replay DIR", "all ranks together"),
+        ("chakra replay DIR --scale name~gemm 0.5", "what if matrix products took half the time?"),
+        (
+            "chakra replay DIR --network 5,100",
+            "5 us and 100 GB/s instead of the recorded transfers",
+        ),
+        ("chakra replay DIR -o OUT", "write the replayed timelines"),
+    ),
+}
 
 
 class ReplayCommand(TyperCommand):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -35,11 +35,26 @@ class _FailOn(str, Enum):
     NEVER = "never"
 
 
+EXAMPLES: Final = {
+    "validate": (
+        ("chakra validate trace.0.et", "the rules of the format"),
+        ("chakra validate DIR --profile astra-sim", "will the simulator run it?"),
+        ("chakra validate DIR --format sarif -o findings.sarif", "for a code host"),
+        ("chakra validate DIR --write-baseline known.json", "accept what is found from now on"),
+        ("chakra validate DIR --baseline known.json", "tell what is new"),
+    ),
+    "explain": (
+        ("chakra explain ET102", "what a rule sees, and the cure"),
+        ("chakra explain --profile astra-sim", "the rules of a profile"),
+    ),
+}
+
+
 def validate_command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="ETs, host traces, profiles, or directories of them; files of one directory "
             "whose names differ by the rank are checked as one run.",
             show_default=False,
@@ -94,6 +109,9 @@ def validate_command(
         if fmt is not _Format.TEXT:
             typer.echo(f"error: {error}", err=True)
     least = None if fail_on is _FailOn.NEVER else Severity[fail_on.name]
+    if save_baseline is not None:
+        # What was found is accepted from now on.
+        least = None
     code = 2 * bool(result.unreadable) if least is None else result.exit_code(least)
     if code:
         raise typer.Exit(code)

@@ -116,7 +116,7 @@ def test_every_format_takes_odd_names(form: str) -> None:
 
 def test_baseline_accepts_what_is_known_and_no_more(broken: Path, tmp_path: Path) -> None:
     baseline = tmp_path / "baseline.json"
-    assert chakra("validate", broken, "--write-baseline", baseline).exit_code == 1
+    assert chakra("validate", broken, "--write-baseline", baseline).exit_code == 0
     known = chakra("validate", broken, "--baseline", baseline)
     assert known.exit_code == 0
     assert "7 accepted" in known.output
@@ -223,3 +223,29 @@ def test_a_cut_json_file_is_told_as_such(tmp_path: Path) -> None:
     told = chakra("validate", path)
     assert told.exit_code == 1
     assert f"{path}: no JSON: Input data was truncated" in told.output
+
+
+def test_one_rank_is_checked_against_the_others_beside_it(tmp_path: Path) -> None:
+    """As by a hook before a commit, which gets the files that changed."""
+    for rank in range(3):
+        write(
+            trace(coll(1, size=8 if rank < 2 else 16), rank=rank, world=3),
+            tmp_path / f"t.{rank}.et",
+        )
+    assert "ET504" in validate(tmp_path).rules
+    for rank in range(3):
+        one = validate(tmp_path / f"t.{rank}.et")
+        assert one.traces == 1
+        assert one.paths == [tmp_path / f"t.{rank}.et"]
+        assert "ET501" not in one.rules, "no rank is missing"
+        assert {f.rank for o in one.outcomes for f in o.findings} <= {rank, None}
+    assert "ET504" in validate(tmp_path / "t.2.et").rules
+    (tmp_path / "t.1.et").unlink()
+    assert "ET501" in validate(tmp_path / "t.0.et").rules
+
+
+def test_a_baseline_that_is_written_is_no_failure(broken: Path, tmp_path: Path) -> None:
+    words = ("validate", broken, "--write-baseline", tmp_path / "b.json")
+    assert chakra("validate", broken).exit_code == 1
+    assert chakra(*words).exit_code == 0
+    assert chakra(*words, tmp_path / "gone.et").exit_code == 2
