@@ -242,7 +242,7 @@ def test_the_command(tmp_path: Path) -> None:
     both = run_command("replay", tmp_path)
     assert both.returncode == 0, both.stderr
     assert both.stdout.count("bound by") == 2
-    assert max(map(len, both.stdout.splitlines())) <= 80
+    assert "…" not in both.stdout, "in a pipe nothing is cut"
     wrong = run_command("replay", tmp_path / "trace.0.et", "--scale", "gemm", "0.5")
     assert wrong.returncode == 2
     assert "is no selector" in wrong.stderr

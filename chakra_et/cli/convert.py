@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from chakra_et.cli.outputs import expect_directory
 from chakra_et.cli.show_report import show_conversions
 from chakra_et.cli.targets import (
     HOST_HELP,
@@ -21,7 +22,7 @@ from chakra_et.cli.targets import (
 )
 from chakra_et.cli.terminal import console_for
 from chakra_et.conversion import Conversion, convert, trace_set
-from chakra_et.directory import Conversions, convert_files, names_a_file
+from chakra_et.directory import Conversions, convert_files
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, write_json
 
@@ -134,12 +135,8 @@ def convert_command(
             "both FILE and --host or --device",
             remedy="Give files alone: their content tells what they are. Or name each by option.",
         )
-    if target is not None and names_a_file(output):
-        raise ChakraError(
-            "this is the name of a file, where one for each rank is written to a directory",
-            path=output,
-            remedy="Name a directory.",
-        )
+    if target is not None:
+        expect_directory(output)
     options: Any = {
         "rank": rank,
         "strict": strict,

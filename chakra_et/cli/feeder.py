@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final
@@ -44,6 +45,9 @@ def feeder_command(
         Path | None,
         typer.Option(help="The simulator's chakra folder: the one that holds src/ and schema/."),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --facade: replace files without a question.")
+    ] = False,
 ) -> None:
     """Find the C++ feeder, or put it in place of the one that a simulator has."""
     if facade is not None:
@@ -51,6 +55,7 @@ def feeder_command(
             raise ChakraError(
                 "no place for it", remedy="Add --into DIR, the simulator's chakra folder."
             )
+        _ask(native.foreign_files(facade.value, into), yes)
         for path in native.install_facade(facade.value, into):
             typer.echo(path)
         return
@@ -67,3 +72,22 @@ def feeder_command(
         raise ChakraError("nothing asked for", remedy="See chakra feeder --help.")
     for folder in asked:
         typer.echo(folder)
+
+
+def _ask(files: list[Path], yes: bool) -> None:
+    """Let the user decide about files that would be replaced. Raises ChakraError for a no."""
+    if not files or yes:
+        return
+    folder = files[0].parent
+    if sys.stdin.isatty():
+        question = f"Replace {len(files)} files, such as {files[0]}?"
+        if typer.confirm(question, err=True):
+            return
+        raise ChakraError("nothing was changed", path=folder)
+    raise ChakraError(
+        f"{len(files)} files are here that would be replaced ({files[0].name} and more)"
+        if len(files) > 1
+        else f"{files[0].name} is here and would be replaced",
+        path=folder,
+        remedy="Add --yes to replace them.",
+    )

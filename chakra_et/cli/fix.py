@@ -9,13 +9,22 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from chakra_et.cli.targets import HOST_HELP, TARGET_HELP, HostTime, PrefixOption, Target
+from chakra_et.cli.outputs import expect_directory, write_ranks
+from chakra_et.cli.targets import (
+    HOST_HELP,
+    TARGET_HELP,
+    ForceOption,
+    HostTime,
+    PrefixOption,
+    QuietOption,
+    Target,
+)
+from chakra_et.cli.terminal import console_for, say
 from chakra_et.errors import ChakraError
-from chakra_et.files import read, write
-from chakra_et.io.output import is_standard_output, make_directory, write_json
+from chakra_et.files import read
+from chakra_et.io.output import is_standard_output, write_json
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
-from chakra_et.shown import line
 from chakra_et.validators import Severity
 from chakra_et.validators.inputs import trace_files
 
@@ -34,7 +43,12 @@ def fix_command(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT", help="A file; for a directory, a directory."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="A file (.et or .json, with .gz or .zst compressed), or a directory.",
+        ),
     ],
     target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
     host: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
@@ -45,6 +59,8 @@ def fix_command(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write every change as JSON.")
     ] = None,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Cure what can be cured, and tell every change.
 
@@ -54,23 +70,21 @@ def fix_command(
         raise ChakraError(
             "--prefix without --for", remedy="Files keep their names; give --for, or leave it out."
         )
+    if target is not None:
+        expect_directory(output)
     found = trace_files(path)
     traces = TraceSet({rank: read(file) for rank, file in found.items()})
     cured = cure(traces, target and target.value, host=host.value, cut=cut)
     name = prefix or next(iter(found.values())).name.split(".")[0]
     if target is not None:
-        write_for_astra_sim(cured.traces, output, name)
-    elif path.is_dir():
-        make_directory(output)
-        for rank, trace in cured.traces.items():
-            write(trace, output / found[rank].name)
+        write_for_astra_sim(cured.traces, output, name, force)
     else:
-        if output.is_dir():
-            raise ChakraError("this is a directory", path=output, remedy="Name a file in it.")
-        write(cured.traces[next(iter(found))], output)
-    console = Console(highlight=False, soft_wrap=True, stderr=is_standard_output(output))
-    console.print(line(str(output), style="bold"))
-    show_cures(console, cured)
+        names = {rank: file.name for rank, file in found.items()}
+        write_ranks(cured.traces, output, names, name, force)
+    if not quiet:
+        console = console_for(stderr=is_standard_output(output))
+        say(console, output, "bold")
+        show_cures(console, cured)
     if report is not None:
         write_json(cured.as_dict(), report)
     if cured.left.count(Severity.ERROR):
@@ -79,6 +93,8 @@ def fix_command(
 
 def show_cures(console: Console, cured: Cured) -> None:
     """What was changed, and what is left."""
+    if not any(cured.changes.values()):
+        say(console, "  there was nothing to cure")
     for name, changes in cured.changes.items():
         counts = Counter[str]()
         ranks: dict[str, set[int | None]] = {}
@@ -87,8 +103,8 @@ def show_cures(console: Console, cured: Cured) -> None:
             ranks.setdefault(change.what, set()).add(change.rank)
         for what, count in counts.items():
             on = f" on {len(ranks[what])} ranks" if len(ranks[what]) > 1 else ""
-            console.print(line(f"  {name}: {count} {what}{on}"))
+            say(console, f"  {name}: {count} {what}{on}")
     for outcome in cured.left.outcomes:
         style = {Severity.ERROR: "red", Severity.WARNING: "yellow"}.get(outcome.severity, "dim")
         text = f"  left: {outcome.rule.id} ({outcome.severity.label}, {outcome.count}) "
-        console.print(line(text + outcome.rule.title, style=style))
+        say(console, text + outcome.rule.title, style)

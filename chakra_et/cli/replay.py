@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,14 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperCommand
 
+from chakra_et.cli.outputs import write_ranks
+from chakra_et.cli.targets import ForceOption
+from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
-from chakra_et.files import read, write
-from chakra_et.io.json_text import to_json
-from chakra_et.io.output import is_standard_output, make_directory
+from chakra_et.files import read
+from chakra_et.io.output import is_standard_output
 from chakra_et.model import Trace, TraceSet, time_parts
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
 from chakra_et.replay.selectors import select_parts
-from chakra_et.shown import line
 from chakra_et.validators.inputs import trace_files
 
 EXAMPLES: Final = {
@@ -59,7 +59,7 @@ def replay_command(
             "--output",
             "-o",
             metavar="OUT",
-            help="Write the replayed timeline as an ET; for a directory of ranks, a directory.",
+            help="Write the replayed timeline: a file (.et or .json), or a directory.",
             show_default=False,
         ),
     ] = None,
@@ -82,30 +82,37 @@ def replay_command(
             show_default=False,
         ),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Run a trace by its edges, and compare the outcome with the recording.
 
     Several ranks run together: their collectives and messages begin when the last member arrives.
     """
     traces = _read(source)
+    if network is not None and len(traces) == 1:
+        _warn("--network does nothing for one rank: no other one takes part in its transfers")
     scaled = [_scale(text) for text in scale or []]
     for selector, _ in scaled:
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
         if not any(select_parts(trace, part, selector).any() for trace, part in parts):
-            warning = line(f"warning: --scale {selector!r} fits no node", style="yellow")
-            Console(stderr=True, soft_wrap=True).print(warning)
+            _warn(f"--scale {selector!r} fits no node")
     done = replay(
         traces,
         scale=scaled,
         network=None if network is None else _network(network),
     )
     if output is not None:
-        _write(done, output, source.is_dir())
+        names = {rank: f"replayed.{rank}.et" for rank in done.traces}
+        write_ranks(done.traces, output, names, "replayed", force)
     if as_json:
-        sys.stdout.write(to_json(done.as_dict()).decode())
+        print_json(done.as_dict())
     else:
         aside = output is not None and is_standard_output(output)
-        _show(Console(highlight=False, stderr=aside), done)
+        _show(console_for(stderr=aside), done)
+
+
+def _warn(text: str) -> None:
+    say(console_for(stderr=True), f"warning: {text}", "yellow")
 
 
 def _read(source: Path) -> TraceSet:
@@ -148,16 +155,6 @@ def _network(text: str) -> AlphaBeta:
     )
 
 
-def _write(done: Replay, output: Path, directory: bool) -> None:
-    if not directory:
-        make_directory(output.parent)
-        write(done.trace, output)
-        return
-    make_directory(output)
-    for rank, trace in done.traces.items():
-        write(trace, output / f"replayed.{rank}.et")
-
-
 def _show(console: Console, done: Replay) -> None:
     """A table of figures, and a line for each critical path; both fit eighty columns."""
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -165,15 +162,14 @@ def _show(console: Console, done: Replay) -> None:
         table.add_column(title, justify="left" if title == "rank" else "right")
     for rank, found in done.figures.items():
         table.add_row(*_row(rank, found))
-    console.print(table)
+    show_table(console, table)
     for rank, path in done.paths.items():
         if path.by_name_ns:
-            bound = line(f"rank {rank}: {_bound_by(path)}")
-            console.print(bound, no_wrap=True, overflow="ellipsis")
+            say(console, f"rank {rank}: {_bound_by(path)}")
     if len(done.traces) > 1:
-        console.print(f"{done.matched} communication nodes matched across ranks")
+        say(console, f"{done.matched} communication nodes matched across ranks")
     for reason, count in done.unmatched.items():
-        console.print(line(f"  {count} not matched: {reason}", style="yellow"))
+        say(console, f"  {count} not matched: {reason}", "yellow")
 
 
 def _row(rank: int, found: Figures) -> list[str]:

@@ -17,6 +17,27 @@ CMAKE_DIR: Final = CPP_DIR / "cmake"
 _FACADES: Final = {"astra-sim": "feeder_v3", "mlcommons": "feeder"}
 
 
+def foreign_files(name: str, chakra: Path) -> list[Path]:
+    """The files that `install_facade` would take away and does not put there again as they are."""
+    folder = _FACADES[name]
+    target = chakra / "src" / folder
+    ours = {
+        path.relative_to(base): path
+        for base, root in (
+            (CPP_DIR / "facade" / folder, CPP_DIR / "facade" / folder),
+            (INCLUDE_DIR, INCLUDE_DIR / "chakra_et"),
+        )
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+    there = sorted(path for path in target.rglob("*") if path.is_file())
+    return [path for path in there if not _same(path, ours.get(path.relative_to(target)))]
+
+
+def _same(path: Path, ours: Path | None) -> bool:
+    return ours is not None and path.read_bytes() == ours.read_bytes()
+
+
 def install_facade(name: str, chakra: Path) -> list[Path]:
     """Replace a feeder under `chakra`/src by ours, its names kept. The files that were written.
 

@@ -296,7 +296,7 @@ def test_facades(
     old.parent.mkdir(parents=True)
     old.write_text("#error")
     command = [sys.executable, "-m", "chakra_et.cli", "feeder"]
-    run(*command, "--facade", facade, "--into", tmp_path)
+    run(*command, "--facade", facade, "--into", tmp_path, "--yes")
     schema = tmp_path / "schema" / "protobuf" / "et_def.proto"
     assert schema.read_text() == schema_file("et_def.proto").read_text()
     (tmp_path / "main.cpp").write_text(program)
