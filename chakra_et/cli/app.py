@@ -71,12 +71,12 @@ def command_line(words: list[str]) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=verb, epilog=epilog)
         else:
-            shown = {"help": _paragraphs(command), "epilog": epilog}
+            shown = {"help": paragraphs(command), "epilog": epilog}
             app.command(verb, **{**shown, **kept})(command)
     return app
 
 
-def _paragraphs(command: Callable[..., None]) -> str:
+def paragraphs(command: Callable[..., None]) -> str:
     """The docstring of a command, with each paragraph on one line: terminals have other widths."""
     text = inspect.getdoc(command) or ""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))

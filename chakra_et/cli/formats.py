@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import FORMATS
+from chakra_et.shown import line
 
 _HOLDS: Final = {
     View.HOST: "operators, tensors, callers",
@@ -46,7 +46,7 @@ def formats_command(
     for form in FORMATS:
         if form.read is not None:
             written = ", ".join(form.suffixes)
-            table.add_row(Text(form.name), "yes", written, _HOLDS[form.view])
+            table.add_row(line(form.name), "yes", written, _HOLDS[form.view])
     show_table(console, table)
     say(console, "\nRecognised, to say what to do instead:".strip())
     for form in FORMATS:

@@ -24,6 +24,15 @@ generate_command: Final = typer.Typer(
     no_args_is_help=True,
 )
 
+EXAMPLES: Final = {
+    "generate": (
+        ("chakra generate llm --model llama2-7b --tp 2 --dp 2 -o OUT", "a step of training"),
+        ("chakra generate llm --model llama3-8b --phase serve -o OUT", "prefill and decode"),
+        ("chakra generate llm --model gpt3-175b --tp 8 --pp 8 --pack -o set", "in one file"),
+        ("chakra generate unpack set --ranks 0-7 -o OUT", "the files of some ranks"),
+    ),
+}
+
 OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="OUT", help="A directory; with --pack, a file."),

@@ -1,0 +1,206 @@
+"""What all verbs share, and what each says where it does nothing or would do harm."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from command import chakra
+from places import EXAMPLES, ROOT, names_in
+from traces import coll, node, trace
+
+import chakra_et
+from chakra_et.cli.app import VERBS, command_line
+
+sys.path.insert(0, str(ROOT / "tools"))
+reference = importlib.import_module("cli_reference")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The ETs of two ranks."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for rank in range(2):
+        nodes = (node(1, is_cpu_op=True, start=0, took=5), coll(2, deps=(1,)))
+        chakra_et.write(trace(*nodes, rank=rank, world=2), folder / f"t.{rank}.et")
+    return folder
+
+
+# --- Help ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_each_verb_has_help_with_examples(verb: str, option: str) -> None:
+    done = chakra(verb, option)
+    assert done.code == 0
+    module = importlib.import_module(f"chakra_et.cli.{VERBS[verb][0]}")
+    for words, what in module.EXAMPLES[verb]:
+        assert f"{words} # {what}" in done.words
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_use_options_that_there_are(verb: str) -> None:
+    command = typer.main.get_command(command_line([])).commands[verb]  # type: ignore[attr-defined]
+    known = {name for option in command.params for name in option.opts}
+    module = importlib.import_module(f"chakra_et.cli.{VERBS[verb][0]}")
+    for words, _ in module.EXAMPLES[verb]:
+        parts = shlex.split(words.split("|")[-1])
+        assert parts[:2] == ["chakra", verb]
+        assert {part for part in parts if part.startswith("-") and part != "-"} <= known
+
+
+def test_the_page_about_the_command_line_is_current() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text() == reference.page(), (
+        "python tools/cli_reference.py"
+    )
+
+
+def test_completion_can_be_installed() -> None:
+    assert "--install-completion" in chakra("--help").output
+
+
+# --- Reports -------------------------------------------------------------------------------------
+
+
+def test_the_report_of_many_ranks_fits_a_screen(tmp_path: Path) -> None:
+    (tmp_path / "ets").mkdir()
+    one = chakra_et.convert(EXAMPLES / "simple_add" / "host.json.gz").trace
+    for rank in range(24):
+        chakra_et.write(one, tmp_path / "ets" / f"t.{rank}.et")
+    done = chakra("convert", tmp_path / "ets", "-o", tmp_path / "out")
+    assert done.code == 0, done.errors
+    assert len(done.output.splitlines()) <= 24
+    assert "24 ranks, 912 nodes" in done.output
+    assert "and 14 more ranks (-v shows all)" in done.output
+    full = chakra("convert", tmp_path / "ets", "-o", tmp_path / "out", "-v")
+    assert full.output.count("38 nodes, 78 edges") == 24
+    assert chakra("convert", tmp_path / "ets", "-o", tmp_path / "out", "-q").output == ""
+
+
+def test_zeros_are_left_out_of_a_report(tmp_path: Path) -> None:
+    host = EXAMPLES / "simple_add" / "host.json.gz"
+    done = chakra("convert", host, "-o", tmp_path / "x.et")
+    assert " 0 " not in done.words
+    assert "device" not in done.output
+
+
+def test_nothing_is_wrapped_or_cut_in_a_pipe(tmp_path: Path) -> None:
+    long = tmp_path / ("a" * 120)
+    long.mkdir()
+    done = chakra("convert", EXAMPLES / "simple_add", "-o", long / "x.et")
+    assert any(
+        line.startswith(f"{long / 'x.et'} (rank 0): 57 nodes") for line in done.output.splitlines()
+    )
+    assert not any(line != line.rstrip() for line in done.output.splitlines())
+
+
+# --- Info ----------------------------------------------------------------------------------------
+
+
+def test_info_lists_several_files_and_directories(run: Path) -> None:
+    done = chakra("info", EXAMPLES / "simple_add", run)
+    rows = [line.split() for line in done.output.splitlines()]
+    assert [Path(row[0]).name for row in rows[1:]] == [
+        "device.json.gz", "host.json.gz", "t.0.et", "t.1.et",
+    ]  # fmt: skip
+    assert "57" not in done.words
+    assert "2 nodes, 1 edges" in done.output
+
+
+def test_info_as_json(run: Path) -> None:
+    (one,) = json.loads(chakra("info", run / "t.1.et", "--json").output)
+    assert (one["format"], one["rank"], one["world_size"], one["nodes"]) == (
+        "ET (protobuf)",
+        1,
+        2,
+        2,
+    )
+    assert one["edges_by_kind"] == {"data": {"count": 1, "inferred": 0}}
+    told = json.loads(chakra("info", EXAMPLES / "simple_add", "--json").output)
+    assert {item["format"] for item in told} == {"PyTorch host trace", "Kineto profile"}
+    facts = json.loads(chakra("info", run / "t.1.et", "--node", 2, "--json").output)
+    assert facts["edges"][0]["from"] == 1
+    assert facts["attributes"]["comm_size"] == 1024
+
+
+def test_info_of_one_node_of_several_files_is_refused(run: Path) -> None:
+    done = chakra("info", run, "--node", 1)
+    assert done.code == 2
+    assert "--node is about one file" in done.errors
+
+
+# --- Outputs are what their names say ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("verb", "name"), [("fix", "t.0.et"), ("replay", "replayed.0.et")])
+def test_one_trace_goes_to_a_file_or_into_a_directory(
+    tmp_path: Path, run: Path, verb: str, name: str
+) -> None:
+    (run / "t.1.et").unlink()
+    for source in (run, run / "t.0.et"):
+        assert chakra(verb, source, "-o", tmp_path / "x.et").code == 0
+        assert chakra_et.read(tmp_path / "x.et").rank == 0
+        assert chakra(verb, source, "-o", f"{tmp_path / 'new'}/").code == 0
+        assert names_in(tmp_path / "new") == [name]
+
+
+@pytest.mark.parametrize("verb", ["fix", "replay"])
+def test_several_ranks_do_not_fit_one_file(tmp_path: Path, run: Path, verb: str) -> None:
+    done = chakra(verb, run, "-o", tmp_path / "x.et")
+    assert done.code == 2
+    assert "the name of one file, and the traces are of 2 ranks" in done.errors
+    assert chakra("fix", run, "--for", "astra-sim", "-o", tmp_path / "x.et").code == 2
+    assert names_in(tmp_path) == ["in"]
+
+
+@pytest.mark.parametrize("verb", ["fix", "replay"])
+def test_ranks_of_another_run_are_not_left_beside(tmp_path: Path, run: Path, verb: str) -> None:
+    out = tmp_path / "out"
+    assert chakra(verb, run, "-o", out).code == 0
+    (run / "t.1.et").unlink()
+    done = chakra(verb, run, "-o", out)
+    assert (done.code, len(names_in(out))) == (2, 2)
+    assert "files of another run are here" in done.errors
+    assert chakra(verb, run, "-o", out, "--force").code == 0
+    assert len(names_in(out)) == 1
+
+
+# --- Nothing to do, and harm ---------------------------------------------------------------------
+
+
+def test_fix_says_when_there_was_nothing_to_cure(tmp_path: Path) -> None:
+    chakra_et.convert(EXAMPLES / "simple_add" / "host.json.gz", output=tmp_path / "t.0.et")
+    done = chakra("fix", tmp_path / "t.0.et", "-o", tmp_path / "fixed.et")
+    assert done.code == 0, done.output
+    assert "there was nothing to cure" in done.output
+    assert (tmp_path / "fixed.et").read_bytes() == (tmp_path / "t.0.et").read_bytes()
+
+
+def test_a_network_for_one_rank_does_nothing_and_says_so(run: Path) -> None:
+    one = chakra("replay", run / "t.0.et", "--network", "5,100")
+    assert one.code == 0
+    assert "--network does nothing for one rank" in one.errors
+    assert "--network" not in chakra("replay", run, "--network", "5,100").errors
+
+
+@pytest.mark.parametrize("answer", ["", "--yes"])
+def test_a_feeder_is_replaced_only_if_somebody_agrees(tmp_path: Path, answer: str) -> None:
+    theirs = tmp_path / "src" / "feeder_v3" / "et_feeder.cpp"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("theirs")
+    done = chakra("feeder", "--facade", "astra-sim", "--into", tmp_path, *answer.split())
+    assert done.code == (0 if answer else 2)
+    assert theirs.exists() is not bool(answer) or theirs.read_text() != "theirs"
+    if not answer:
+        assert theirs.read_text() == "theirs"
+        assert "--yes" in done.errors
+    else:
+        again = chakra("feeder", "--facade", "astra-sim", "--into", tmp_path)
+        assert again.code == 0, "what is ours may be replaced"
