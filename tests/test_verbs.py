@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -47,8 +48,9 @@ def test_each_verb_has_help_with_examples(verb: str, option: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_use_options_that_there_are(verb: str) -> None:
-    command = typer.main.get_command(command_line([])).commands[verb]  # type: ignore[attr-defined]
-    known = {name for option in command.params for name in option.opts}
+    commands: Any = typer.main.get_command(command_line([])).commands  # type: ignore[attr-defined]
+    inner = list(getattr(commands[verb], "commands", {"": commands[verb]}).values())
+    known = {name for each in inner for option in each.params for name in option.opts}
     module = importlib.import_module(f"chakra_et.cli.{VERBS[verb][0]}")
     for words, _ in module.EXAMPLES[verb]:
         parts = shlex.split(words.split("|")[-1])

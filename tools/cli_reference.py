@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from chakra_et.cli.app import VERBS, paragraphs
@@ -38,15 +39,22 @@ def page() -> str:
     parts = [HEAD]
     for verb, (name, _) in VERBS.items():
         module = import_module(f"chakra_et.cli.{name}")
-        parts.append(_section(verb, getattr(module, f"{verb}_command"), module.EXAMPLES[verb]))
+        command, examples = getattr(module, f"{verb}_command"), module.EXAMPLES[verb]
+        if not isinstance(command, Typer):
+            parts.append(_section(verb, command, examples))
+            continue
+        for inner in command.registered_commands:
+            assert inner.callback is not None
+            mine = [example for example in examples if example[0].split()[2] == inner.name]
+            parts.append(_section(f"{verb} {inner.name}", inner.callback, mine))
     return "\n".join(parts)
 
 
-def _section(verb: str, command: Callable[..., None], examples: tuple[tuple[str, str], ...]) -> str:
+def _section(verb: str, command: Callable[..., None], examples: Sequence[tuple[str, str]]) -> str:
     arguments, options = _parameters(command)
     usage = " ".join(["chakra", verb, *(name for name, _ in arguments), "[OPTIONS]"])
     lines = [f"## chakra {verb}", "", paragraphs(command), "", "```console", f"$ {usage}", ""]
-    width = max(len(words) for words, _ in examples)
+    width = max((len(words) for words, _ in examples), default=0)
     lines += [f"$ {words:<{width}}  # {what}" for words, what in examples]
     lines += ["```", ""]
     for title, rows in (("argument", arguments), ("option", options)):
@@ -81,10 +89,10 @@ def _option(name: str, default: Any, kind: Any, info: Any, help_text: str) -> tu
     (of,) = _leaves(kind)
     value = info.metavar or ""
     if issubclass(of, Enum):
-        value = "\\|".join(str(choice.value) for choice in of)
+        value = "|".join(str(choice.value) for choice in of)
     elif not value and of is not bool:
         value = of.__name__.upper()
-    shown = f"{names} {value}".strip()
+    shown = f"{names} {value}".strip().replace("|", "\\|")
     if isinstance(default, Enum):
         default = default.value
     if default not in (None, False, inspect.Parameter.empty):
