@@ -55,6 +55,16 @@ def fix_command(
     cut: Annotated[
         bool, typer.Option("--cut-cycles", help="Drop one edge of each cycle: a guess.")
     ] = False,
+    split_us: Annotated[
+        float | None,
+        typer.Option(
+            "--split-host-time",
+            metavar="LEAST_US",
+            min=0,
+            help="Make nodes of other operators' time in host nodes, from so many us on.",
+            show_default=False,
+        ),
+    ] = None,
     prefix: PrefixOption = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write every change as JSON.")
@@ -74,7 +84,8 @@ def fix_command(
         expect_directory(output)
     found = trace_files(path)
     traces = TraceSet({rank: read(file) for rank, file in found.items()})
-    cured = cure(traces, target and target.value, host=host.value, cut=cut)
+    split_ns = None if split_us is None else round(split_us * 1000)
+    cured = cure(traces, target and target.value, host=host.value, cut=cut, split_ns=split_ns)
     name = prefix or next(iter(found.values())).name.split(".")[0]
     if target is not None:
         write_for_astra_sim(cured.traces, output, name, force)

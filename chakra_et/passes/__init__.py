@@ -25,6 +25,7 @@ from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
 from chakra_et.passes.order import order_collectives
 from chakra_et.passes.pipelines import Cured, cure, write_for_astra_sim
+from chakra_et.passes.split import show_late_starts, split_host_time, splitting
 from chakra_et.passes.unknown import settle_unknown
 
 __all__ = [
@@ -51,5 +52,8 @@ __all__ = [
     "run_passes",
     "set_version",
     "settle_unknown",
+    "show_late_starts",
+    "split_host_time",
+    "splitting",
     "write_for_astra_sim",
 ]

@@ -17,7 +17,15 @@ import numpy as np
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import EdgeKind, Edges, Trace
 from chakra_et.passes.base import Change, trace_pass
-from chakra_et.passes.edit import Mask, Rows, appended, copied, rebuilt, set_attribute
+from chakra_et.passes.edit import (
+    Mask,
+    Rows,
+    appended,
+    copied,
+    drop_attribute,
+    rebuilt,
+    set_attribute,
+)
 from chakra_et.validators.ordering import issue_order
 from chakra_et.validators.view import TraceView
 
@@ -25,6 +33,8 @@ IDLE: Final = "host time"
 """The name of a node that stands for the time in which a device waited for the host."""
 _COMMUNICATION: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 _NONE: Final = -1
+_TOLD: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "sync_on")
+"""Why starts were late: idle time stands for all of it."""
 
 
 @trace_pass(
@@ -114,8 +124,9 @@ def _folded(view: TraceView, on_device: Mask) -> tuple[Trace, list[Change]]:
     kept = np.flatnonzero(on_device | communicates)
     kept = kept[np.lexsort((kept, nodes.start_ns[kept]))]
     latest = _latest_before(view, np.flatnonzero(communicates))
-    start, end = nodes.start_ns, nodes.start_ns + nodes.duration_ns
-    timed = np.flatnonzero(view.timed)
+    start, end = nodes.start_ns, view.own_start_ns + nodes.duration_ns
+    # Threads that only poll last as long as the run does.
+    timed = np.flatnonzero(view.timed & ~(view.integers("polling") == 1))
     line = _Timeline(int(start[timed].min()))
     for row in kept.tolist():
         before = latest[row]
@@ -197,6 +208,8 @@ def _built(trace: Trace, kept: Rows, line: _Timeline) -> Trace:
         np.ones(len(target), np.bool_),
     )
     inner = rebuilt(trace, kept, Edges.empty(len(kept)), np.zeros(0, np.int64))
+    for name in _TOLD:
+        drop_attribute(inner.nodes.attributes, name, np.arange(len(kept)))
     nodes = appended(
         inner.nodes,
         np.array(line.idle_start, np.int64),

@@ -31,6 +31,7 @@ from chakra_et.passes.clean import (
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
 from chakra_et.passes.order import order_collectives
+from chakra_et.passes.split import show_late_starts, splitting
 from chakra_et.passes.unknown import settle_unknown
 from chakra_et.run_directory import run_directory
 from chakra_et.validators import Validation, validate
@@ -69,18 +70,29 @@ class Cured:
         }
 
 
-def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) -> list[Pass]:
-    """The passes that make traces sound or, with a target, ready for a consumer."""
+def passes_for(
+    target: str | None,
+    *,
+    host: Host = "fold",
+    cut: bool = False,
+    split_ns: int | None = None,
+) -> list[Pass]:
+    """The passes that make traces sound or, with a target, ready for a consumer.
+
+    Parts of host time of `split_ns` or more become nodes, where that is given and the host's nodes
+    are kept.
+    """
     row = [set_version, demote_calls, normalise_attributes, drop_bad_edges]
     if cut:
         row.append(cut_cycles)
+    if split_ns is not None and (target is None or host == "keep"):
+        row.append(splitting(split_ns))
     if target is None:
         return [*row, renumber]
     if target != ASTRA_SIM:
         raise ChakraError(f"no cures for {target!r}", remedy=f"Known: {', '.join(TARGETS)}.")
     row += [expect_one_device, drop_metadata_nodes, renumber]
-    if host == "fold":
-        row.append(fold_host)
+    row.append(fold_host if host == "fold" else show_late_starts)
     return [
         *row,
         settle_unknown,
@@ -95,15 +107,21 @@ def passes_for(target: str | None, *, host: Host = "fold", cut: bool = False) ->
 
 
 def cure(
-    traces: TraceSet, target: str | None = None, *, host: Host = "fold", cut: bool = False
+    traces: TraceSet,
+    target: str | None = None,
+    *,
+    host: Host = "fold",
+    cut: bool = False,
+    split_ns: int | None = None,
 ) -> Cured:
     """Cure what can be cured without guessing, and tell what is left.
 
     `target` is a consumer to make the traces ready for; `host` says whether host time is folded
-    into the device's or kept as nodes; `cut` allows to drop an edge of each cycle. Raises
-    ChakraError for traces that no cure helps.
+    into the device's or kept as nodes; `cut` allows to drop an edge of each cycle; parts of host
+    time of `split_ns` or more become nodes. Raises ChakraError for traces that no cure helps.
     """
-    cured, changes = run_passes(passes_for(target, host=host, cut=cut), traces)
+    passes = passes_for(target, host=host, cut=cut, split_ns=split_ns)
+    cured, changes = run_passes(passes, traces)
     return Cured(cured, changes, validate(cured, target or "core"))
 
 
