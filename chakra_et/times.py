@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.definitions import NodeType
 from chakra_et.model import GAP, EdgeKind, TimeParts, Trace, time_parts
 
 Rows = npt.NDArray[np.int64]
@@ -23,7 +24,8 @@ _DEEPEST: Final = 1000
 class OperatorTime:
     """What all nodes of one name took on the host, or on a device (and in communication), in ns.
 
-    The name of gaps on host threads is None.
+    The name of gaps on host threads is None. An operator that does nothing but call itself (another
+    overload) counts as one call, and its total once.
 
     `self_ns` is their own time, without what they called. `total_ns` is the time from their starts
     to their ends. `wait_ns` is the part of these in which they waited for another thread or for a
@@ -47,17 +49,22 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
     exclusive = nodes.attributes.dense("exclusive_ns", -1, np.int64)
     waited = np.where(exclusive >= 0, np.maximum(exclusive - own, 0), 0)
     total = nodes.attributes.dense("inclusive_ns", -1, np.int64)
-    total = np.where(total >= 0, total, _with_callees(trace, own))
+    caller = _callers(trace)
+    total = np.where(total >= 0, total, _with_callees(caller, own))
     # What is left of a caller behind its last launch is no call of it.
-    calls = (~nodes.attributes.present("rest_of")).astype(np.int64)
+    calls = ~nodes.attributes.present("rest_of")
+    again = _called_again(caller, nodes.name_code)
+    calls[again], total[again] = False, 0
     on_host = nodes.attributes.dense("is_cpu_op", False, np.bool_)
     key = 2 * nodes.name_code + on_host
     sums = [np.zeros(2 * len(nodes.names), np.int64) for _ in range(4)]
     for into, values in zip(sums, (calls, own, waited, total), strict=True):
         np.add.at(into, key, values)
+    # What only tells about the trace, such as its threads, ran nothing.
+    ran = np.unique(key[nodes.type != NodeType.METADATA])
     found = [
         OperatorTime(nodes.names[i // 2], bool(i % 2), *(int(s[i]) for s in sums))
-        for i in np.unique(key).tolist()
+        for i in ran.tolist()
     ]
     found += _gaps(parts)
     return sorted(found, key=lambda item: (-item.self_ns, item.name or ""))
@@ -69,15 +76,26 @@ def _gaps(parts: TimeParts) -> list[OperatorTime]:
     return [OperatorTime(None, True, len(ns), took, 0, took)] if len(ns) else []
 
 
-def _with_callees(trace: Trace, own: Rows) -> Rows:
-    """The time of each node and of all that it called on the host, by edges of kind call."""
-    total: Rows = own.copy()
+def _callers(trace: Trace) -> Rows:
+    """The row of the caller of each host node, by edges of kind call; -1 where there is none."""
     on_host = trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)
     source, target = trace.source_rows(), trace.edges.target
     calls = (trace.edges.kind == EdgeKind.CALL) & (source >= 0)
     calls &= on_host[target] & on_host[source]
-    caller = np.full(len(own), -1, np.int64)
+    caller = np.full(len(trace.nodes), -1, np.int64)
     caller[target[calls]] = source[calls]
+    return caller
+
+
+def _called_again(caller: Rows, name_code: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Which nodes are the only ones that another of the same name called."""
+    callees = np.bincount(caller[caller >= 0], minlength=len(caller))
+    return np.asarray((caller >= 0) & (callees[caller] == 1) & (name_code[caller] == name_code))
+
+
+def _with_callees(caller: Rows, own: Rows) -> Rows:
+    """The time of each node and of all that it called."""
+    total: Rows = own.copy()
     rows, above = np.flatnonzero(caller >= 0), caller[caller >= 0]
     for _ in range(_DEEPEST):
         np.add.at(total, above, own[rows])

@@ -85,6 +85,16 @@ def test_times_by_operator(products: Trace) -> None:
     ]
 
 
+def test_what_calls_itself_counts_once(tmp_path: Path) -> None:
+    profile = Profile().op("aten::mean", 0, 100).op("aten::mean", 10, 80).op("aten::sum", 20, 60)
+    (mean,) = (
+        item
+        for item in chakra_et.operator_times(converted(profile, tmp_path))
+        if item.name == "aten::mean"
+    )
+    assert (mean.calls, mean.self_ns, mean.total_ns) == (1, 40_000, 100_000)
+
+
 def test_parts_follow_new_ids() -> None:
     parts = "5:300 gap:100"
     shifted = trace(
