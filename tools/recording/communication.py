@@ -14,7 +14,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from recording.window import Communication, Step
+from recording.truth import Communication, message
+from recording.window import Step
 
 GROUPS = ((0, 1, 2, 3), (0, 1), (2, 3), (0, 2), (1, 3))
 """Members of the groups in which the programs communicate."""
@@ -182,8 +183,8 @@ def _ring(member: Member) -> list[Communication]:
     receiving.wait()
     sending.wait()
     return [
-        Communication("RECV", received.numel() * 4, member.ranks, left, left),
-        Communication("SEND", sent.numel() * 4, member.ranks, right, member.rank),
+        message("RECV", received.numel() * 4, left, left),
+        message("SEND", sent.numel() * 4, right, member.rank),
     ]
 
 
@@ -192,10 +193,10 @@ def _to_the_first(member: Member) -> list[Communication]:
     size, first = next(member.sizes), member.ranks[0]
     if member.rank != first:
         dist.send(torch.ones(size), first, group=member.group, tag=7)
-        return [Communication("SEND", size * 4, member.ranks, first, 7)]
+        return [message("SEND", size * 4, first, 7)]
     told = []
     for _ in member.ranks[1:]:
         tensor = torch.empty(size)
         source = dist.recv(tensor, group=member.group, tag=7)
-        told.append(Communication("RECV", size * 4, member.ranks, source, 7))
+        told.append(message("RECV", size * 4, source, 7, from_any=True))
     return told

@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from recording.single import mlp, training_step
-from recording.window import Communication, Step
+from recording.truth import Communication, message
+from recording.window import Step
 
 STAGE = (8, 32)
 """Shape of what pipeline stages hand over: rows, and columns."""
@@ -76,18 +77,17 @@ def async_step() -> Step:
 def pipeline_step() -> Step:
     """Stages of a model, one on each rank: micro-batches forward, gradients backward."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
-    everyone = tuple(range(last + 1))
     stage = mlp(STAGE[1], STAGE[1])
     size = 4 * STAGE[0] * STAGE[1]
 
     def receive(source: int, tag: int) -> tuple[torch.Tensor, Communication]:
         tensor = torch.empty(STAGE)
         dist.recv(tensor, source, tag=tag)
-        return tensor, Communication("RECV", size, everyone, source, tag)
+        return tensor, message("RECV", size, source, tag)
 
     def send(tensor: torch.Tensor, target: int, tag: int) -> Communication:
         dist.send(tensor.contiguous(), target, tag=tag)
-        return Communication("SEND", size, everyone, target, tag)
+        return message("SEND", size, target, tag)
 
     def step() -> list[Communication]:
         told, done = [], []

@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
+
+from recording.truth import Communication, write_truth
 
 # The profiler warms up, and DDP, which sorts its gradient buckets anew after the first backward
 # pass, settles.
@@ -24,20 +25,6 @@ UNSEEN_STEPS = 2
 # Gloo's threads close the range of a collective a moment after the result is there. A range that
 # is still open at the end of the window is missing in the host trace.
 PAUSE_S = 0.05
-
-
-@dataclass(frozen=True)
-class Communication:
-    """A communication that a program asked for on one rank, as the program knows it."""
-
-    type: str
-    """The name of a `CollectiveType`, or SEND, or RECV."""
-    size_bytes: int
-    ranks: tuple[int, ...]
-    """Global ranks of the group."""
-    peer: int | None = None
-    """The other side of a message, as a global rank."""
-    tag: int | None = None
 
 
 Step = Callable[[], "list[Communication] | None"]
@@ -94,18 +81,8 @@ def record(
         observer.unregister_callback()
     _forget_the_machine(pair.device)
     if tells:
-        _truth_file(directory, rank).write_text(json.dumps([asdict(item) for item in truth]))
+        write_truth(directory, rank, truth)
     return Pair(_gzip(pair.host), _gzip(pair.device)) if compress else pair
-
-
-def truth(directory: Path, rank: int) -> list[Communication]:
-    """What the program of a recording says that one of its ranks communicated, in order."""
-    told = json.loads(_truth_file(directory, rank).read_bytes())
-    return [Communication(**{**item, "ranks": tuple(item["ranks"])}) for item in told]
-
-
-def _truth_file(directory: Path, rank: int) -> Path:
-    return directory.with_name(f"{directory.name}.truth.{rank}.json")
 
 
 def _every_thread(wanted: bool) -> dict[str, Any]:
