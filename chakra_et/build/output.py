@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +15,8 @@ import zstandard
 from chakra_et.build.template import Template, templates
 from chakra_et.build.workload import Program, Watch, Workload
 from chakra_et.errors import OutputError
-from chakra_et.io.output import move_output, staging_directory, write_json
+from chakra_et.io.output import write_json
+from chakra_et.run_directory import run_directory
 from chakra_et.version import PRODUCER
 
 GROUP_FILE: Final = "comm_groups.json"
@@ -69,40 +69,37 @@ def write_workload(
     prefix: str = "trace",
     compressed: bool = False,
     jobs: int | None = None,
+    force: bool = False,
     watch: Watch | None = None,
 ) -> Written:
     """Write `{prefix}.{rank}.et` for every rank, comm_groups.json and manifest.json.
 
     All files appear when all are whole. Each program is encoded once, and the bytes that differ are
-    written over for every rank. `compressed` makes them `.et.zst`; `watch` sees each program.
+    written over for every rank. `compressed` makes them `.et.zst`; `watch` sees each program;
+    `force` removes what is left of an earlier, larger set.
     Raises OutputError where a file cannot be written or the disk has no room, BuildError where the
     programs do not fit together.
     """
     target = Path(directory)
-    _refuse_others(target, prefix, workload.grid.world_size)
     written = Written(workload)
     suffix = "et.zst" if compressed else "et"
-    with staging_directory(target) as staging, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+    with run_directory(target, prefix, force) as run, ThreadPoolExecutor(
+        jobs or os.cpu_count()
+    ) as pool:
         for columns, ranks in workload.programs(program, watch):
             written.programs += 1
             for template in templates(columns, ranks):
                 if not compressed:
                     _refuse_full_disk(target, len(template.data) * len(template.ranks))
-                sizes = pool.map(
-                    lambda rank, template=template: _write(
-                        template, rank, staging / f"{prefix}.{rank}.{suffix}", compressed
-                    ),
-                    template.ranks.tolist(),
-                )
-                written.add(template, sum(sizes))
-        write_json(workload.comm_groups(), staging / GROUP_FILE)
-        write_json(written.manifest(), staging / MANIFEST)
-        for file in sorted(staging.iterdir()):
-            move_output(file, target / file.name)
+                of_rank = {r: run.path(f"{prefix}.{r}.{suffix}") for r in template.ranks.tolist()}
+                write = partial(_write, template, compressed)
+                written.add(template, sum(pool.map(write, of_rank, of_rank.values())))
+        write_json(workload.comm_groups(), run.path(GROUP_FILE))
+        write_json(written.manifest(), run.path(MANIFEST))
     return written
 
 
-def _write(template: Template, rank: int, path: Path, compressed: bool) -> int:
+def _write(template: Template, compressed: bool, rank: int, path: Path) -> int:
     """Write the file of a rank; its size in bytes."""
     data = template.file(rank)
     if compressed:
@@ -116,20 +113,6 @@ def _write(template: Template, rank: int, path: Path, compressed: bool) -> int:
             remedy="Choose a directory with room, or write a packed set.",
         ) from error
     return len(data)
-
-
-def _refuse_others(target: Path, prefix: str, world_size: int) -> None:
-    """A larger set in the same place would keep some of its files."""
-    name = re.compile(rf"{re.escape(prefix)}\.(\d+)\.(et|json)(\.gz|\.zst)?")
-    found: Iterable[Path] = target.iterdir() if target.is_dir() else ()
-    for path in found:
-        match = name.fullmatch(path.name)
-        if match is not None and int(match[1]) >= world_size:
-            raise OutputError(
-                f"this set has {world_size} ranks, and the directory holds {path.name}",
-                path=target,
-                remedy="Choose an empty directory.",
-            )
 
 
 def _refuse_full_disk(target: Path, needed: int) -> None:

@@ -12,12 +12,19 @@ from rich.text import Text
 
 from chakra_et.build import PackedSet, Program, Workload, Written, write_packed, write_workload
 from chakra_et.build.workload import Watch
+from chakra_et.cli.targets import TARGET_HELP, Target
+from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
+from chakra_et.passes import cure, write_for_astra_sim
+from chakra_et.workloads.algorithms import ALGORITHMS, algorithm
 from chakra_et.workloads.durations import Durations, Roofline, Table, device, devices, unknown
 from chakra_et.workloads.generate import program
+from chakra_et.workloads.micro import CASES, case
 from chakra_et.workloads.model import load_model, model_names
+from chakra_et.workloads.msccl import msccl_messages, read_msccl
 from chakra_et.workloads.plan import ORDER, Exchange, Gather, Phase, Plan, Recompute, Schedule
 from chakra_et.workloads.summary import Summary
+from chakra_et.workloads.transfers import messages
 
 generate_command: Final = typer.Typer(
     help="Write workloads that nobody recorded: models, patterns, collective algorithms.",
@@ -183,6 +190,99 @@ def _show_written(console: Console, output: Path | None, written: Written | None
 
 def _print_json(told: dict[str, Any]) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+
+
+RanksOption = Annotated[int, typer.Option(help="How many ranks.")]
+SizeOption = Annotated[int, typer.Option(metavar="BYTES", help="Bytes to communicate.")]
+DirectoryOption = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where to.")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help=f"Additions take its time: {', '.join(devices())}, none.")
+]
+
+
+@generate_command.command("micro")
+def micro_command(
+    name: Annotated[
+        str, typer.Argument(metavar="CASE", help=f"{', '.join(CASES)}, or all of them.")
+    ],
+    output: DirectoryOption,
+    ranks: RanksOption = 4,
+    size: SizeOption = 1 << 20,
+    duration_ns: Annotated[int, typer.Option(help="Duration of each computation.")] = 10_000,
+    target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
+) -> None:
+    """Write small traces, each for one thing; all of them into directories of their own."""
+    console = Console(highlight=False, soft_wrap=True)
+    for one in CASES if name == "all" else [name]:
+        found = case(one)
+        place = output / one if name == "all" else output
+        program = found.program(size, duration_ns)
+        if target is None:
+            write_workload(found.workload(ranks), program, place)
+        else:
+            cured = cure(found.workload(ranks).traces(program), target.value)
+            write_for_astra_sim(cured.traces, place, "trace")
+        mark = "" if found.native or target else " (not for ASTRA-sim as it is)"
+        console.print(f"{place}: {found.about}{mark}")
+
+
+@generate_command.command("collective")
+def collective_command(
+    name: Annotated[str, typer.Argument(metavar="ALGORITHM", help=", ".join(ALGORITHMS))],
+    output: DirectoryOption,
+    collective: Annotated[
+        str, typer.Option(help="all-reduce, all-gather, reduce-scatter and others.")
+    ] = "all-reduce",
+    ranks: RanksOption = 8,
+    size: SizeOption = 1 << 20,
+    per_node: Annotated[int, typer.Option(help="Ranks of a node, if hierarchical.")] = 1,
+    device_name: DeviceOption = "a100",
+) -> None:
+    """Write a collective algorithm as the sends, receives and additions that it consists of.
+
+    BYTES are those of the whole buffer: an all-reduce's input, what an all-gather leaves, a
+    reduce-scatter's input. An all-to-all's buffer holds what every rank sends to every rank.
+    """
+    types = {type.name.lower().replace("_", "-"): type for type in CollectiveType}
+    if collective not in types:
+        raise ChakraError(
+            f"no collective {collective!r}", remedy=f"It is one of {', '.join(types)}."
+        )
+    chosen = algorithm(name, types[collective], ranks, per_node)
+    facts = _json({"kind": "collective", "algorithm": name, "collective": collective, "size": size})
+    workload = Workload(rank=ranks, facts={"workload": facts})
+    written = write_workload(
+        workload, messages(chosen, size, _durations(device_name, None)), output
+    )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{name} {collective} of {ranks} ranks, {len(chosen.steps)} steps")
+    _show_written(console, output, written)
+
+
+@generate_command.command("msccl")
+def msccl_command(
+    file: Annotated[Path, typer.Argument(metavar="XML", help="An algorithm of MSCCL.")],
+    output: DirectoryOption,
+    size: SizeOption = 1 << 20,
+    device_name: DeviceOption = "a100",
+) -> None:
+    """Write an algorithm of MSCCL as sends, receives and additions.
+
+    BYTES are those of the buffer that the file's nchunksperloop chunks make up.
+    """
+    found = read_msccl(file)
+    facts = _json({"kind": "msccl", "algorithm": found.name, "size": size})
+    workload = Workload(rank=len(found.blocks), facts={"workload": facts})
+    written = write_workload(
+        workload, msccl_messages(found, size, _durations(device_name, None)), output
+    )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(f"{found.name}: {found.collective} of {len(found.blocks)} ranks"))
+    _show_written(console, output, written)
+
+
+def _json(told: dict[str, Any]) -> str:
+    return msgspec.json.encode(told).decode()
 
 
 @generate_command.command("unpack")
