@@ -83,9 +83,10 @@ def write_workload(
     target = Path(directory)
     written = Written(workload)
     suffix = "et.zst" if compressed else "et"
-    with run_directory(target, prefix, force) as run, ThreadPoolExecutor(
-        jobs or os.cpu_count()
-    ) as pool:
+    with (
+        run_directory(target, prefix, force) as run,
+        ThreadPoolExecutor(jobs or os.cpu_count()) as pool,
+    ):
         for columns, ranks in workload.programs(program, watch):
             written.programs += 1
             for template in templates(columns, ranks):

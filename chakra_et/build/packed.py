@@ -23,8 +23,9 @@ from chakra_et.build.template import Slot, Template, templates
 from chakra_et.build.workload import Program, Watch, Workload
 from chakra_et.converters.et import decode_et
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.io.output import atomic_output, move_output, staging_directory, write_json
+from chakra_et.io.output import atomic_output, write_json
 from chakra_et.model import Trace
+from chakra_et.run_directory import run_directory
 
 FORMAT: Final = "chakra-et packed set"
 _TABLE: Final = "set.json"
@@ -138,7 +139,12 @@ class PackedSet(Mapping[int, Trace]):
         return self._template(self._of_rank[rank]).file(rank)
 
     def unpack(
-        self, directory: str | Path, ranks: Iterable[int] | None = None, prefix: str = "trace"
+        self,
+        directory: str | Path,
+        ranks: Iterable[int] | None = None,
+        prefix: str = "trace",
+        *,
+        force: bool = False,
     ) -> list[Path]:
         """Write `{prefix}.{rank}.et` for some ranks (all by default), and comm_groups.json."""
         target = Path(directory)
@@ -148,14 +154,11 @@ class PackedSet(Mapping[int, Trace]):
             raise ChakraError(
                 f"no rank {absent[0]}", path=self.path, remedy=f"It has {len(self)} ranks, from 0."
             )
-        with staging_directory(target) as staging:
+        with run_directory(target, prefix, force) as run:
             for rank in sorted(chosen, key=lambda rank: (self._of_rank[rank], rank)):
-                (staging / f"{prefix}.{rank}.et").write_bytes(self.file(rank))
-            write_json(self.workload.comm_groups(), staging / GROUP_FILE)
-            made = [target / file.name for file in sorted(staging.iterdir())]
-            for file in made:
-                move_output(staging / file.name, file)
-        return made
+                run.path(f"{prefix}.{rank}.et").write_bytes(self.file(rank))
+            write_json(self.workload.comm_groups(), run.path(GROUP_FILE))
+        return [target / name for name in sorted(run.sources)]
 
     def _template(self, number: int) -> Template:
         """A template; the last one is kept."""

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from chakra_et.build import PackedSet, Program, Workload, Written, write_packed, write_workload
 from chakra_et.build.workload import Watch
-from chakra_et.cli.targets import TARGET_HELP, Target
+from chakra_et.cli.targets import TARGET_HELP, ForceOption, Target
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
+from chakra_et.io.output import make_directory
 from chakra_et.passes import cure, write_for_astra_sim
 from chakra_et.workloads.algorithms import ALGORITHMS, algorithm
 from chakra_et.workloads.durations import Durations, Roofline, Table, device, devices, unknown
@@ -36,6 +37,8 @@ EXAMPLES: Final = {
         ("chakra generate llm --model llama2-7b --tp 2 --dp 2 -o OUT", "a step of training"),
         ("chakra generate llm --model llama3-8b --phase serve -o OUT", "prefill and decode"),
         ("chakra generate llm --model gpt3-175b --tp 8 --pp 8 --pack -o set", "in one file"),
+        ("chakra generate micro all --for astra-sim -o OUT", "small cases for simulators"),
+        ("chakra generate collective ring --ranks 8 -o OUT", "an all-reduce as messages"),
         ("chakra generate unpack set --ranks 0-7 -o OUT", "the files of some ranks"),
     ),
 }
@@ -111,6 +114,7 @@ def llm_command(
     ] = False,
     pack: PackOption = False,
     compress: CompressOption = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a step of a large language model: training, or inference."""
@@ -124,7 +128,7 @@ def llm_command(
     workload = plan.workload(tensors=tensors)
     summary = Summary(plan, workload)
     make = program(plan, _durations(device_name, durations), count_pointwise=all_flops)
-    written = _write(workload, make, output, pack, compress, summary.add)
+    written = _write(workload, make, output, pack, compress, force, summary.add)
     told = summary.as_dict()
     if as_json:
         _print_json(told)
@@ -163,6 +167,7 @@ def _write(
     output: Path | None,
     pack: bool,
     compress: bool,
+    force: bool,
     watch: Watch | None = None,
 ) -> Written | None:
     """Write the set as asked for; without an output, only go through the programs."""
@@ -174,7 +179,7 @@ def _write(
         return None
     if pack:
         return write_packed(workload, make, output, watch=watch)
-    return write_workload(workload, make, output, compressed=compress, watch=watch)
+    return write_workload(workload, make, output, compressed=compress, force=force, watch=watch)
 
 
 def _show_written(console: Console, output: Path | None, written: Written | None) -> None:
@@ -210,18 +215,21 @@ def micro_command(
     size: SizeOption = 1 << 20,
     duration_ns: Annotated[int, typer.Option(help="Duration of each computation.")] = 10_000,
     target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write small traces, each for one thing; all of them into directories of their own."""
     console = Console(highlight=False, soft_wrap=True)
+    if name == "all":
+        make_directory(output)
     for one in CASES if name == "all" else [name]:
         found = case(one)
         place = output / one if name == "all" else output
         program = found.program(size, duration_ns)
         if target is None:
-            write_workload(found.workload(ranks), program, place)
+            write_workload(found.workload(ranks), program, place, force=force)
         else:
             cured = cure(found.workload(ranks).traces(program), target.value)
-            write_for_astra_sim(cured.traces, place, "trace")
+            write_for_astra_sim(cured.traces, place, "trace", force)
         mark = "" if found.native or target else " (not for ASTRA-sim as it is)"
         console.print(f"{place}: {found.about}{mark}")
 
@@ -237,6 +245,7 @@ def collective_command(
     size: SizeOption = 1 << 20,
     per_node: Annotated[int, typer.Option(help="Ranks of a node, if hierarchical.")] = 1,
     device_name: DeviceOption = "a100",
+    force: ForceOption = False,
 ) -> None:
     """Write a collective algorithm as the sends, receives and additions that it consists of.
 
@@ -252,7 +261,7 @@ def collective_command(
     facts = _json({"kind": "collective", "algorithm": name, "collective": collective, "size": size})
     workload = Workload(rank=ranks, facts={"workload": facts})
     written = write_workload(
-        workload, messages(chosen, size, _durations(device_name, None)), output
+        workload, messages(chosen, size, _durations(device_name, None)), output, force=force
     )
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{name} {collective} of {ranks} ranks, {len(chosen.steps)} steps")
@@ -265,6 +274,7 @@ def msccl_command(
     output: DirectoryOption,
     size: SizeOption = 1 << 20,
     device_name: DeviceOption = "a100",
+    force: ForceOption = False,
 ) -> None:
     """Write an algorithm of MSCCL as sends, receives and additions.
 
@@ -274,7 +284,7 @@ def msccl_command(
     facts = _json({"kind": "msccl", "algorithm": found.name, "size": size})
     workload = Workload(rank=len(found.blocks), facts={"workload": facts})
     written = write_workload(
-        workload, msccl_messages(found, size, _durations(device_name, None)), output
+        workload, msccl_messages(found, size, _durations(device_name, None)), output, force=force
     )
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{found.name}: {found.collective} of {len(found.blocks)} ranks"))
@@ -292,9 +302,10 @@ def unpack_command(
     ranks: Annotated[
         str | None, typer.Option(help="Which ranks, as in 0-7,64. Default: all.")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write the files of a packed set's ranks."""
-    made = PackedSet(packed).unpack(output, None if ranks is None else _ranks(ranks))
+    made = PackedSet(packed).unpack(output, None if ranks is None else _ranks(ranks), force=force)
     Console(highlight=False, soft_wrap=True).print(f"{output}: {len(made) - 1} ranks")
 
 

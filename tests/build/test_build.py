@@ -200,7 +200,8 @@ def test_written_sets_have_no_findings(tmp_path: Path) -> None:
     result = chakra_et.validate(tmp_path, "astra-sim")
     assert not result.outcomes
     assert {p.name for p in tmp_path.iterdir()} == {
-        "comm_groups.json", "manifest.json", *(f"trace.{rank}.et" for rank in range(8)),
+        ".chakra-et.json", "comm_groups.json", "manifest.json",
+        *(f"trace.{rank}.et" for rank in range(8)),
     }  # fmt: skip
 
 
@@ -293,10 +294,10 @@ def test_groups_are_refused_that_are_none() -> None:
 
 def test_a_directory_with_files_of_a_larger_set_is_refused(tmp_path: Path) -> None:
     write_workload(Workload(rank=4), ring, tmp_path)
-    with pytest.raises(
-        chakra_et.OutputError, match=r"2 ranks, and the directory holds trace\.[23]"
-    ):
+    with pytest.raises(chakra_et.OutputError, match=r"files of another run are here \(trace\.2"):
         write_workload(Workload(rank=2), ring, tmp_path)
+    write_workload(Workload(rank=2), ring, tmp_path, force=True)
+    assert sorted(path.name for path in tmp_path.glob("*.et")) == ["trace.0.et", "trace.1.et"]
 
 
 def test_a_program_that_fails_leaves_no_files(tmp_path: Path) -> None:

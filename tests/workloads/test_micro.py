@@ -84,6 +84,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 
     run("all", "--ranks", "2", "--for", "astra-sim", "-o", str(tmp_path / "all"))
     assert {path.name for path in (tmp_path / "all").iterdir()} == set(CASES)
+    assert (tmp_path / "all" / "tree" / "comm_groups.json").exists()
     run("halo", "--ranks", "3", "--size", "99", "-o", str(tmp_path / "halo"))
     nodes = chakra_et.read(tmp_path / "halo" / "trace.2.et").nodes
     assert {n.comm_size for n in nodes.where(type=NodeType.COMM_RECV)} == {99}
