@@ -60,6 +60,7 @@ class Evidence(IntEnum):
     EVENT_CALL = EdgeKind.EVENT, "call that makes the stream wait", True
     EVENT_CALL_TIMES = EdgeKind.EVENT, "call that makes some stream wait and times", True
     EVENT_GRAPH = EdgeKind.EVENT, "times inside a graph", True
+    EVENT_ORPHANS = EdgeKind.EVENT, "times of work without a launch", True
     EVENT_HABIT = EdgeKind.EVENT, "habit of process groups", True
     EVENT_HABIT_TIMES = EdgeKind.EVENT, "habit of process groups and times", True
     SYNC_COPY = EdgeKind.SYNC, "blocking copy"

@@ -31,6 +31,7 @@ from chakra_et.linker.edges.habit import habit_edges
 from chakra_et.linker.edges.joins import device_joins
 from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
+from chakra_et.linker.edges.orphans import orphan_edges
 from chakra_et.linker.edges.pending import given_to_streams
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.recorded_on import with_streams_of_events
@@ -221,6 +222,7 @@ def _waits(
     events = [
         event_edges(table, launched, calls, given, arrows),
         habit_edges(table, launched, calls, kernels),
+        orphan_edges(table, launched),
     ]
     longer = with_joins(table, joins.end_ns, table.lane.max(initial=NONE) + 1 + joins.chain)
     return _Waits(
