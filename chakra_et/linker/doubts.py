@@ -50,7 +50,7 @@ class Doubts:
         """Take the table for that of before, with more rows behind all others."""
         self._table = table
         self._repeats = self._repeats.behind(len(table))
-        self._begin_ns, self._own_end_ns = table.start_ns.copy(), table.end_ns
+        self._begin_ns, self._end_ns = table.start_ns.copy(), table.end_ns
         # What waits for a transfer begins before that has ended.
         self._begin_ns[self._workers.waits] = table.end_ns[self._workers.waits]
 
@@ -63,17 +63,17 @@ class Doubts:
     def host_time(self, hand_over: HandOver) -> HostTime:
         """Host time without waits for other threads that something refutes."""
         time, edges = self._waits(hand_over)
-        wrong, tried = self._test(edges, time.end_ns)
+        wrong, tried = self._test(edges, self._ended(time))
         for _ in range(_ROUNDS):
             if not wrong.any():
                 break
             self._awake = np.union1d(self._awake, edges.target[wrong])
             time, edges = self._waits(hand_over)
-            wrong, _ = self._test(edges, time.end_ns)
+            wrong, _ = self._test(edges, self._ended(time))
         if edges.kind not in self._tried:
             self._note(edges, tried, len(self._awake))
         self._guessed[edges.kind] = edges
-        self._own_end_ns = time.end_ns
+        self._end_ns = self._ended(time)
         return time
 
     def _waits(self, hand_over: HandOver) -> tuple[HostTime, EdgeList]:
@@ -84,6 +84,13 @@ class Doubts:
         time = host_time(self._table, hand_over, self._workers, self._awake)
         edges = thread_edges(time)
         return time, edges.select(~np.isin(edges.source, self._workers.transfers))
+
+    def _ended(self, time: HostTime) -> Rows:
+        """When what host activities did themselves had ended.
+
+        Own times may last until the next start on the thread, and callers end after what they call.
+        """
+        return np.minimum(self._table.end_ns, time.end_ns)
 
     def _test(self, edges: EdgeList, end_ns: Rows) -> tuple[npt.NDArray[np.bool_], Tried]:
         told = self._told.get(edges.kind.label)
@@ -101,7 +108,7 @@ class Doubts:
     def account(self) -> Guesses:
         """What other ranks need to know of the guesses."""
         guessed = [self._guessed[kind] for kind in (EdgeKind.EVENT, EdgeKind.THREAD)]
-        return account_of(self._table, self._device, self._begin_ns, self._own_end_ns, guessed)
+        return account_of(self._table, self._device, self._begin_ns, self._end_ns, guessed)
 
     def joins(self) -> list[JoinTally]:
         """How many guesses other steps show, of those that they could."""

@@ -88,12 +88,12 @@ def account_of(
     table: Activities,
     device: DeviceTrace | None,
     begin_ns: Rows,
-    own_end_ns: Rows,
+    end_ns: Rows,
     edges: Sequence[EdgeList],
 ) -> Guesses:
     """The guesses of a rank, of events and threads.
 
-    `begin_ns` is when what waits had begun to work, `own_end_ns` when own times of host work end.
+    `begin_ns` is when what waits had begun to work, `end_ns` when host work had ended.
     Device work stands in the order in which threads launched it, host activities in that of their
     threads.
     """
@@ -121,7 +121,7 @@ def account_of(
                 name=name[rows].astype(np.int64),
                 names=names,
                 begin_ns=begin_ns[rows],
-                end_ns=np.where(table.work, table.end_ns, own_end_ns)[rows],
+                end_ns=np.where(table.work, table.end_ns, end_ns)[rows],
                 source=source[use],
                 target=target[use],
             )
