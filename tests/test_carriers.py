@@ -10,6 +10,7 @@ from recordings import MAIN, HostRecording, Profile
 
 from chakra_et import CollectiveType, Conversion, NodeType, convert
 from chakra_et.model import Node, TraceSet
+from chakra_et.replay import replay
 from chakra_et.validators import validate
 
 RECORD = "record_param_comms"
@@ -93,6 +94,19 @@ def test_what_the_range_of_a_process_group_launched_carries_it(tmp_path: Path, s
     assert (node.comm_type, node.comm_size) == (CollectiveType.ALL_REDUCE, 102_228_128)
 
 
+@pytest.mark.parametrize("name", ["allreduce", "wait"])
+def test_a_kernel_launched_after_its_record_had_closed_carries_it(
+    tmp_path: Path, name: str
+) -> None:
+    """As with XCCL: the operation of the framework around both launches it."""
+    profile = Profile(info=INFO).op("c10d::allreduce_", 0, 60).op(RECORD, 2, 5, **told(name))
+    launched(profile, 20, "kernel_of_a_library", 50, 5)
+    found = communication(converted(profile, tmp_path))
+    assert [(n.name, n.comm_size) for n in found] == (
+        [("kernel_of_a_library", 8192)] if name == "allreduce" else []
+    )
+
+
 def test_copies_carry_a_collective_together(tmp_path: Path) -> None:
     profile = recorded(Profile(info=INFO), "_allgather_base", elements=1024)
     copy(profile, 5, 20, 30)
@@ -152,6 +166,49 @@ def test_what_comes_after_on_the_stream_waits_for_all_pieces(tmp_path: Path) -> 
     (last,) = trace.nodes.where(name="ncclDevKernel_AllReduce_Sum_f32_RING_LL()")
     before = {trace.node(source).comm_size for source, *_ in last.edges}
     assert 1 << 20 in before
+
+
+def test_pieces_on_several_streams_are_one_that_both_streams_wait_for(tmp_path: Path) -> None:
+    profile = Profile(info=INFO)
+    for stream, start in ((20, 8), (21, 9)):
+        launched(profile, 1, f"before_{stream}", start, 5, stream=stream)
+    profile.op(RECORD, 10, 40, **told("_allgather_base", 1024))
+    copy(profile, 15, 20, 30, stream=20)
+    copy(profile, 25, 24, 40, stream=21)
+    for stream, start in ((20, 55), (21, 70)):
+        launched(profile, 60, f"after_{stream}", start + 10, 5, stream=stream)
+    result = converted(profile, tmp_path)
+    trace, node = result.trace, only(result)
+    assert (span_us(node), node.stream, node.device_pieces) == ((20, 64), 20, 2)
+    before = {trace.node(source).name for source, kind, _ in node.edges if kind.label == "stream"}
+    assert before == {"before_20", "before_21"}
+    for name in ("after_20", "after_21"):
+        (after,) = trace.nodes.where(name=name)
+        assert node.id in {source for source, kind, _ in after.edges if kind.label == "stream"}
+    assert replay(TraceSet({0: trace})).figures[0].span_error == 0
+
+
+def test_what_began_on_another_stream_before_the_last_piece_ended_waits_for_none(
+    tmp_path: Path,
+) -> None:
+    profile = Profile(info=INFO).op(RECORD, 0, 40, **told("_allgather_base", 1024))
+    copy(profile, 5, 20, 60, stream=20)
+    copy(profile, 15, 22, 10, stream=21)
+    launched(profile, 45, "early", 60, 10, stream=21)
+    result = converted(profile, tmp_path)
+    (early,) = result.trace.nodes.where(name="early")
+    assert span_us(only(result)) == (20, 80)
+    assert only(result).id not in {source for source, *_ in early.edges}
+    assert not any("contradict" in warning for warning in result.report.warnings)
+
+
+def test_what_a_record_runs_between_pieces_is_a_piece_too(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO), "_allgather_base", elements=1024)
+    launched(profile, 5, "barrier_kernel", 20, 2, stream=20)
+    copy(profile, 15, 22, 30, stream=21)
+    launched(profile, 25, "barrier_kernel", 60, 2, stream=20)
+    result = converted(profile, tmp_path)
+    assert (span_us(only(result)), only(result).device_pieces) == ((20, 62), 3)
 
 
 @pytest.mark.parametrize("differ", ["device", "facts"])
@@ -307,3 +364,21 @@ def test_the_number_of_a_receive_is_not_the_own_rank(tmp_path: Path) -> None:
     result = convert(host=host.write(tmp_path / "host.json"))
     (node,) = result.trace.nodes.where(name=RECORD)
     assert (node.type, result.report.rank) == (NodeType.COMM_RECV, None)
+
+
+def test_a_range_of_a_message_tells_the_place_of_the_other_side(tmp_path: Path) -> None:
+    config = [{"pg_name": "5", "pg_size": 2, "ranks": [4, 6]}]
+    for span, told_peer in (("nccl:send 0->1", (4, 6)), ("nccl:recv 0<-1", (6, 4))):
+        profile = Profile(info={"rank": 4, "world_size": 8, "pg_config": config})
+        shapes = {"Input Dims": [[16]], "Input type": ["c10::Half"]}
+        profile.op(span, 0, 30, cat="user_annotation", **shapes)
+        launched(profile, 5, "ncclDevKernel_SendRecv()", 15, 10)
+        node = only(converted(profile, tmp_path))
+        assert (node.comm_src, node.comm_dst, node.comm_size) == (*told_peer, 32)
+
+
+def test_kernels_that_a_compiler_names_after_collectives_are_compute(tmp_path: Path) -> None:
+    profile = Profile(info=INFO).op("aten::mul", 0, 30)
+    launched(profile, 5, "triton_poi_fused_all_gather_into_tensor_mul_0", 15, 10)
+    result = converted(profile, tmp_path)
+    assert (communication(result), result.report.warnings) == ([], [])

@@ -14,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import COLLECTIVE_OPERATION, NO_COMMUNICATION, SUSPECT
+from chakra_et.linker.askers import find_askers
+from chakra_et.linker.communication_table import (
+    SUSPECT,
+)
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.seen import ANCESTORS, RECORD, Seen
+from chakra_et.linker.seen import RECORD, Seen
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -36,13 +39,15 @@ class Carriers:
     `asked[row]` is the record, range or operation that asked for what a row carries, `NONE` where
     nothing did; `pieces[row]` the number of device records that became the row, where there are
     more than one; `merged` the rows in the profile that became part of another one's activity,
-    and `into` the rows of these activities.
+    `into` the rows of these activities, `lane` and `start_ns` the stream and start of each.
     """
 
     asked: dict[int, int]
     pieces: dict[int, int] = field(default_factory=dict)
     merged: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
     into: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    lane: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    start_ns: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def find_carriers(seen: Seen) -> tuple[Activities, Carriers]:
@@ -53,7 +58,7 @@ def find_carriers(seen: Seen) -> tuple[Activities, Carriers]:
     library[seen.library_kernels()] = True
     suspect = np.zeros(len(table), np.bool_)
     suspect[seen.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)] = True
-    asker = _askers(seen, work, suspect & ~library)
+    asker = find_askers(seen, work, suspect & ~library)
     asked = dict.fromkeys(np.flatnonzero(library).tolist(), NONE)
     together: list[tuple[list[int], list[int]]] = []
     for one, rows in _by_asker(work, asker):
@@ -63,52 +68,12 @@ def find_carriers(seen: Seen) -> tuple[Activities, Carriers]:
     return _joined(table, asked, together)
 
 
-def _askers(seen: Seen, work: Rows, suspects: Mask) -> Rows:
-    """For each piece of work what asked for communication around its launch, or `NONE`.
-
-    That is the innermost record of a collective, else the range of a process group; for kernels
-    that seem to communicate by themselves, else an operation that is named like a collective.
-    """
-    table = seen.table
-    asker = _around(table, work, seen.records())
-    silent = [r for r in np.unique(asker[asker != NONE]).tolist() if _says_no(seen, r)]
-    asker[np.isin(asker, silent)] = NONE
-    ranges = _around(table, work, seen.device_ranges())
-    asker = np.where(asker == NONE, ranges, asker)
-    if suspects.any():
-        named = seen.rows_named(
-            lambda name: COLLECTIVE_OPERATION.match(name) is not None, work=False
-        )
-        operations = _around(table, work, named)
-        asker = np.where((asker == NONE) & suspects[work], operations, asker)
-    return asker
-
-
-def _says_no(seen: Seen, record: int) -> bool:
-    facts = seen.host_facts(record)
-    return facts is not None and facts.name in NO_COMMUNICATION
-
-
-def _around(table: Activities, work: Rows, wanted: list[int]) -> Rows:
-    """For each piece of work the innermost of the wanted activities around its launch."""
-    chosen = np.zeros(len(table), np.bool_)
-    chosen[wanted] = True
-    launch = table.launch[work]
-    at = table.caller[np.where(launch == NONE, work, launch)]
-    found = np.full(len(work), NONE, np.int64)
-    for _ in range(ANCESTORS if wanted else 0):
-        hit = (at != NONE) & (found == NONE) & chosen[at]
-        found[hit] = at[hit]
-        at = np.where(at == NONE, NONE, table.caller[at])
-    return found
-
-
 def _by_asker(work: Rows, asker: Rows) -> list[tuple[int, list[int]]]:
     """The work that each asker launched."""
     rows: dict[int, list[int]] = {}
-    for row, one in zip(work.tolist(), asker.tolist(), strict=True):
-        if one != NONE:
-            rows.setdefault(one, []).append(row)
+    told = asker != NONE
+    for row, one in zip(work[told].tolist(), asker[told].tolist(), strict=True):
+        rows.setdefault(one, []).append(row)
     return list(rows.items())
 
 
@@ -151,7 +116,7 @@ def _joined(
 ) -> tuple[Activities, Carriers]:
     """The table with one row for each of the parts that belong together.
 
-    What else the asker launched on the same streams in between is a part, too.
+    What else the asker launched and ran in between is a part, too.
     """
     keep = np.ones(len(table), np.bool_)
     end_ns = table.end_ns.copy()
@@ -160,25 +125,25 @@ def _joined(
     for part, rows in together:
         first = min(part, key=lambda row: (int(table.start_ns[row]), row))
         end_ns[first] = max(int(table.end_ns[row]) for row in part)
-        lanes = {int(table.lane[row]) for row in part}
         others = [
             row
             for row in rows
             if row not in asked
-            and int(table.lane[row]) in lanes
             and table.start_ns[first] <= table.start_ns[row]
             and table.end_ns[row] <= end_ns[first]
         ]
-        gone = [row for row in [*part, *others] if row != first]
-        keep[gone], into[gone] = False, first
-        pieces[first] = 1 + len(gone)
+        rest = [row for row in [*part, *others] if row != first]
+        keep[rest], into[rest] = False, first
+        pieces[first] = 1 + len(rest)
     if keep.all():
         return table, Carriers(asked)
     place = np.cumsum(keep) - 1
     joined = _selected(replace(table, end_ns=end_ns), keep, place)
     left = {int(place[row]): by for row, by in asked.items() if keep[row]}
     moved = {int(place[row]): count for row, count in pieces.items()}
-    return joined, Carriers(left, moved, table.record[~keep], place[into[~keep]])
+    gone = ~keep
+    columns = table.record[gone], place[into[gone]], table.lane[gone], table.start_ns[gone]
+    return joined, Carriers(left, moved, *columns)
 
 
 def _selected(table: Activities, keep: Mask, place: Rows) -> Activities:

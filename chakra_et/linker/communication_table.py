@@ -58,6 +58,9 @@ ANNOTATION: Final = re.compile(r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|c10d)::?(?P<
 DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc):\w")
 """How a process group that communicates on the device names what it launches."""
 
+MESSAGE_RANGE: Final = re.compile(r"^\w+:(?:send|recv) \d+(?:->|<-)(?P<peer>\d{1,9})\b")
+"""How a range names the places of both sides in their group: `nccl:recv 0<-1`."""
+
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""
 
@@ -67,16 +70,17 @@ REQUEST: Final = "c10d::"
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})
 """Operations that send or receive one message."""
 
-KERNEL: Final = re.compile(r"(nccl|rccl|hccl)\w*Kernel", re.IGNORECASE)
+KERNEL: Final = re.compile(r"(nccl|rccl|hccl|msccl)\w*Kernel", re.IGNORECASE)
 """How names of communication kernels begin."""
 
 _COLLECTIVE: Final = r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
 SUSPECT: Final = re.compile(
-    rf"cross_?device_?reduce|{_COLLECTIVE}|(?:internode|intranode)::|multimem_|nvshmem|symm_mem"
-    r"|deep_?ep|quick_?reduce",
+    rf"^(?!triton_).*?(?:cross_?device_?reduce|{_COLLECTIVE}|(?:internode|intranode)::|multimem_"
+    r"|nvshmem|symm_mem|deep_?ep|quick_?reduce|userbuffers_)",
     re.IGNORECASE,
 )
-"""Kernels that communicate by themselves, by parts of their names."""
+"""Kernels that communicate by themselves, by parts of their names. A compiler names kernels after
+all that they are fused of, what they only prepare or unpack, too."""
 
 COLLECTIVE_OPERATION: Final = re.compile(
     rf"^[^:#]+::(?!\w*(?:matmul|gemm|mm_))\w*?(?P<name>{_COLLECTIVE})"
@@ -124,7 +128,9 @@ DTYPE_BYTES: Final[dict[str, int]] = {
     "quint8": 1,
     "qint8": 1,
     "qint32": 4,
+    "float4_e2m1fn_x2": 1,
     "long int": 8,
+    "long long": 8,
     "short int": 2,
     "unsigned char": 1,
     "signed char": 1,

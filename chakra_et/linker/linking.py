@@ -33,6 +33,7 @@ from chakra_et.linker.edges.launch import launch_edges
 from chakra_et.linker.edges.launched import launched_work
 from chakra_et.linker.edges.orphans import orphan_edges
 from chakra_et.linker.edges.pending import given_to_streams
+from chakra_et.linker.edges.pieces import piece_edges
 from chakra_et.linker.edges.program import program_edges, program_edges_without_times
 from chakra_et.linker.edges.recorded_on import with_streams_of_events
 from chakra_et.linker.edges.stream import StreamOrder, stream_edges, stream_order
@@ -121,8 +122,9 @@ def link(
         warnings += map(clock_warning, clocks)
     groups = find_groups(host, device, rank)
     verdict = None if groups.rank is None else (verdicts or {}).get(groups.rank)
-    table, carriers = find_carriers(Seen(table, host, device))
     seen = Seen(table, host, device)
+    table, carriers = find_carriers(seen)
+    seen = seen.of(table)
     workers = find_workers(table, device)
     found = find_communication(seen, carriers, groups, workers, warnings, named_rank, told)
     streams = stream_order(table)
@@ -151,6 +153,7 @@ def link(
     else:
         waits.take_syncs(doubts.without_refuted(waits.syncs))
     edges = _edges(table, host, device, streams, time)
+    edges.append(piece_edges(table, streams, carriers))
     edges += _more_edges(table, data, streams, edges, waits, found, workers, warnings)
     edges.append(backward_edges(table, time, hand_over))
     own = own_time(table, time, edges, waits.copies, device)

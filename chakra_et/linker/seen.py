@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from chakra_et.linker.communication_table import (
     DEVICE_RANGE,
     HOST_BACKENDS,
     KERNEL,
+    MESSAGE_RANGE,
     operation,
     sized_by_first,
 )
@@ -56,6 +58,12 @@ class Seen:
             for name, attribute in host.attributes.items():
                 for row, value in zip(attribute.rows, attribute.values, strict=True):
                     self.attributes.setdefault(row, {})[name] = value
+
+    def of(self, table: Activities) -> Seen:
+        """Both files, seen from another table of them."""
+        same = copy(self)
+        same.table = table
+        return same
 
     def name(self, row: int) -> str:
         host_row, record = int(self.table.host[row]), int(self.table.record[row])
@@ -173,9 +181,12 @@ class Seen:
         match = ANNOTATION.match(name) or COLLECTIVE_OPERATION.match(name)
         if match is None or operation(match["name"]) is None:
             return None
-        return Facts(
-            name=match["name"], sources=["operation around" if "::" in name else "annotation"]
-        )
+        source = "operation around" if "::" in name else "annotation"
+        facts = Facts(name=match["name"], sources=[source])
+        message = MESSAGE_RANGE.match(name)
+        if message is not None:
+            facts.peer_in_group = int(message["peer"])
+        return facts
 
     def _asked_bytes(self, row: int, facts: Facts, dtype: str | None) -> int | None:
         """The bytes of this rank's input to the collective that a range or operation is.

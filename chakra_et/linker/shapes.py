@@ -29,8 +29,9 @@ def argument_bytes(args: bytes, dtype: str | None = None) -> list[int | None]:
         return []
     if not isinstance(found, dict):
         return []
-    dims, types = (found.get(key) for key in ("Input Dims", "Input Types"))
-    types = found.get("Input type") if types is None else types
+    dims, types = found.get("Input Dims"), found.get("Input type", found.get("Input Types"))
+    if types is None and dtype is not None and isinstance(dims, list):
+        types = [dtype] * len(dims)
     if not isinstance(dims, list) or not isinstance(types, list):
         return []
     return [
