@@ -1,4 +1,4 @@
-"""What asked for communication around the launch of device work: a record, a range, an operation."""
+"""What asked for communication around a launch: a record, a range, an operation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import (
-    COLLECTIVE_OPERATION,
-    NO_COMMUNICATION,
-    REQUEST,
-)
+from chakra_et.linker.communication_table import COLLECTIVE_OPERATION, NO_COMMUNICATION, REQUEST
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.seen import ANCESTORS, Seen
 

@@ -15,9 +15,7 @@ import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.askers import find_askers
-from chakra_et.linker.communication_table import (
-    SUSPECT,
-)
+from chakra_et.linker.communication_table import SUSPECT
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.seen import RECORD, Seen
 
