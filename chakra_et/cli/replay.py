@@ -166,6 +166,7 @@ def _show(console: Console, done: Replay) -> None:
     for rank, path in done.paths.items():
         if path.by_name_ns:
             say(console, f"rank {rank}: {_bound_by(path)}")
+            say(console, f"  {_explained(path, done.figures[rank])}")
     if len(done.traces) > 1:
         say(console, f"{done.matched} communication nodes matched across ranks")
     for reason, count in done.unmatched.items():
@@ -183,6 +184,17 @@ def _row(rank: int, found: Figures) -> list[str]:
         f"{found.replayed.exposed_comm_ns / 1e6:.3f}",
         f"{found.recorded.exposed_comm_ns / 1e6:.3f}",
     ]
+
+
+def _explained(path: CriticalPath, found: Figures) -> str:
+    """How much of a path work and edges explain, and what else delayed starts, of all nodes."""
+    delays = [
+        f"{what} {sums['ns'] / 1e6:.3f} ms ({sums['count']})"
+        for what, sums in found.delays.items()
+        if sums["count"] and what != "lag"
+    ]
+    told = f"explained by edges: {path.explained_share:.1%}"
+    return f"{told}; starts delayed otherwise: {', '.join(delays)}" if delays else told
 
 
 def _bound_by(path: CriticalPath) -> str:
