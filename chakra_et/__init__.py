@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from chakra_et.directory import convert_directory, convert_files
     from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
     from chakra_et.feeder import Feeder, FeederSet
-    from chakra_et.files import read, write
+    from chakra_et.files import read, read_set, write
     from chakra_et.model import EdgeKind, Trace, TraceSet
     from chakra_et.passes import cure
     from chakra_et.times import OperatorTime, operator_times
@@ -57,6 +57,7 @@ __all__ = [
     "cure",
     "operator_times",
     "read",
+    "read_set",
     "validate",
     "write",
 ]
@@ -67,7 +68,7 @@ _HOMES: Final = {
     "chakra_et.directory": ("convert_directory", "convert_files"),
     "chakra_et.errors": ("ChakraError", "FormatError", "LinkError", "OutputError"),
     "chakra_et.feeder": ("Feeder", "FeederSet"),
-    "chakra_et.files": ("read", "write"),
+    "chakra_et.files": ("read", "read_set", "write"),
     "chakra_et.model": ("EdgeKind", "Trace", "TraceSet"),
     "chakra_et.times": ("OperatorTime", "operator_times"),
     "chakra_et.passes": ("cure",),

@@ -9,15 +9,20 @@ from chakra_et.converters.formats import by_suffix
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import open_input
 from chakra_et.io.output import atomic_output
-from chakra_et.model import Trace
+from chakra_et.model import Trace, TraceSet
+from chakra_et.search import trace_files
 
 
 def read(path: str | Path) -> Trace:
     """The trace in an ET file: protobuf or JSON, plain or compressed, told by content.
 
-    Raises FormatError, with the place, for a file that is damaged or no ET, and ChakraError for one
-    that cannot be read or must be converted first.
+    A directory of ETs gives a TraceSet. What a path leads to, a type checker cannot know: to it
+    this is always a Trace, and `read_set` is for directories. Raises FormatError, with the place,
+    for a file that is damaged or no ET, and ChakraError for one that cannot be read or must be
+    converted first.
     """
+    if Path(path).is_dir():
+        return read_set(path)  # type: ignore[return-value]
     given = open_input(path)
     if given.view is not View.TRACE:
         called = given.format.called
@@ -28,6 +33,23 @@ def read(path: str | Path) -> Trace:
         )
     trace: Trace = given.read()
     return trace
+
+
+def read_set(path: str | Path) -> TraceSet:
+    """The traces of a run by rank: of the ETs in a directory (below it, if none lies in it).
+
+    One file gives a set of one. Raises as `read`, and ChakraError where two files are of one rank.
+    """
+    traces: dict[int, Trace] = {}
+    for named, file in trace_files(path).items():
+        trace = read(file)
+        rank = named if trace.rank is None else trace.rank
+        if rank in traces:
+            raise ChakraError(
+                f"two files are of rank {rank}", path=file, remedy="Keep each run in a directory."
+            )
+        traces[rank] = trace
+    return TraceSet(traces)
 
 
 def write(trace: Trace, path: str | Path) -> None:

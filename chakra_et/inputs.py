@@ -6,17 +6,19 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import look
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import FormatError
 from chakra_et.io.aside import Aside
 from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
+
+if TYPE_CHECKING:
+    from chakra_et.converters.kineto import DeviceTrace
+    from chakra_et.converters.pytorch import HostTrace
 
 _LARGE_BYTES: Final = 24 << 20
 _RANK_IN_NAME: Final = (

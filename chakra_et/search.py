@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.inputs import Input, open_input
+from chakra_et.inputs import Input, open_input, rank_in_name
 from chakra_et.io.archive import members
 
-_PRECEDENCE = ({View.HOST, View.DEVICE}, {View.BOTH}, {View.TRACE})
+_ET_NAME: Final = re.compile(r".*\.(et|eg)(\.gz|\.zst)?")
+_PRECEDENCE: Final = ({View.HOST, View.DEVICE}, {View.BOTH}, {View.TRACE})
 """Of a directory, what comes first counts: the rest was made of it."""
 
 
@@ -65,6 +68,43 @@ def names_in(source: Path, skip: Path | None = None) -> list[str] | None:
     except OSError as error:
         raise ChakraError(f"cannot be read: {error.strerror or error}", path=source) from error
     return names if len(names) > 1 else None
+
+
+def trace_files(source: str | Path) -> dict[int, Path]:
+    """The ETs of one run by rank: of a directory (below it, if none lies in it), or one file.
+
+    A damaged file that is called like an ET counts as one. Raises ChakraError where there is none,
+    or where two are of one rank.
+    """
+    source = Path(source)
+    names = names_in(source)
+    if names is None:
+        return {open_input(source).rank or 0: source}
+    files = [source / name for name in names if _is_trace(source / name)]
+    files = [file for file in files if file.parent == source] or files
+    if not files:
+        raise ChakraError(
+            "no ET in this directory", path=source, remedy="Name an ET or a directory of ETs."
+        )
+    found: dict[int, Path] = {}
+    for place, file in enumerate(sorted(files)):
+        rank = rank_in_name(file)
+        number = place if rank is None else rank
+        if number in found:
+            raise ChakraError(
+                f"a second file of rank {number}",
+                path=file,
+                remedy="Put the files of each run into a directory of their own.",
+            )
+        found[number] = file
+    return found
+
+
+def _is_trace(path: Path) -> bool:
+    try:
+        return open_input(path).view is View.TRACE
+    except FormatError:
+        return _ET_NAME.fullmatch(path.name) is not None
 
 
 def _walk(directory: Path, skip: Path | None) -> Iterator[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,3 +29,14 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no real traces at {DATA}: name their directory in CHAKRA_ET_DATA")
     return DATA
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line for all that was skipped, and why."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    if reasons:
+        told = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"skipped {reasons.total()}: {told}")

@@ -6,7 +6,9 @@ import gzip
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -17,8 +19,9 @@ from chakra_et.converters.et import encode_et
 from chakra_et.converters.et.wire import field_bytes, varint
 from chakra_et.definitions import Kind
 from chakra_et.errors import ChakraError, FormatError, OutputError
+from chakra_et.feeder import Feeder, FeederNode, FeederSet, Next
 from chakra_et.files import read, write
-from chakra_et.model import Edges, Metadata, Nodes, Trace
+from chakra_et.model import Edges, Metadata, Node, Nodes, Trace, TraceSet
 
 NAMES = ["t.et", "t.et.gz", "t.et.zst", "t.json", "t.json.gz", "t.json.zst", "t", "t.eg.gz"]
 MAGIC = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}
@@ -323,3 +326,38 @@ def test_a_new_file_gets_the_usual_permissions_and_an_old_one_keeps_its_own(
         assert path.stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(old)
+
+
+# --- Directories ---------------------------------------------------------------------------------
+
+
+def test_a_directory_gives_the_traces_of_all_ranks(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for rank, name in enumerate(("t.0.et", "t.1.json.gz")):
+        write(some_trace(rank + 1), tmp_path / "run" / name)
+    (tmp_path / "run" / "notes.txt").write_text("no trace")
+    for read_it in (read, chakra_et.read_set):
+        traces = read_it(tmp_path / "run")
+        assert isinstance(traces, TraceSet)
+        assert {rank: len(trace.nodes) for rank, trace in traces.items()} == {0: 1, 1: 2}
+    assert list(chakra_et.read_set(tmp_path / "run" / "t.1.json.gz")) == [1]
+
+
+def test_two_traces_of_one_rank_are_no_run(tmp_path: Path, trace: Trace) -> None:
+    trace.metadata.set("rank", Kind.UINT64, 3)
+    for name in ("a.0.et", "a.1.et"):
+        write(trace, tmp_path / name)
+    with pytest.raises(ChakraError, match="two files are of rank 3"):
+        read(tmp_path)
+
+
+# --- Types ---------------------------------------------------------------------------------------
+
+
+def test_views_of_nodes_have_a_type() -> None:
+    """So that an editor knows what `nodes[5].` and `for node in Feeder(...)` can be followed by."""
+    handed = FeederNode | Node
+    assert get_type_hints(Feeder.next)["return"] == tuple[Next, handed | None]
+    assert get_type_hints(Feeder.__iter__)["return"] == Iterator[handed]
+    assert get_type_hints(FeederSet.__iter__)["return"] == Iterator[tuple[int, handed]]
+    assert get_type_hints(Nodes.__getitem__)["return"] == Node | list[Node]

@@ -100,30 +100,6 @@ def _others_beside(
     return others
 
 
-def trace_files(path: str | Path) -> dict[int, Path]:
-    """The ETs of one run by rank: of a directory (below it, if none lies in it), or one file.
-
-    Raises ChakraError where there is none, or where two are of one rank.
-    """
-    given = _given([path], Inputs(), skip_others=True)
-    files = [file.path for file in given if file.view is View.TRACE]
-    files = [p for p in files if p.parent == Path(path)] or files
-    if not files:
-        raise ChakraError("no ET", path=path, remedy="Name an ET or a directory of ETs.")
-    found: dict[int, Path] = {}
-    for place, file in enumerate(sorted(files)):
-        rank = _rank_of(file)
-        number = place if rank is None else rank
-        if number in found:
-            raise ChakraError(
-                f"a second file of rank {number}",
-                path=file,
-                remedy="Put the files of each run into a directory of their own.",
-            )
-        found[number] = file
-    return found
-
-
 def _given(paths: Iterable[str | Path], inputs: Inputs, skip_others: bool) -> list[Input]:
     """Every file that was named, and of a directory every file that is a trace.
 

@@ -25,8 +25,8 @@ from chakra_et.files import read
 from chakra_et.io.output import is_standard_output, write_json
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
+from chakra_et.search import trace_files
 from chakra_et.validators import Severity
-from chakra_et.validators.inputs import trace_files
 
 EXAMPLES: Final = {
     "fix": (

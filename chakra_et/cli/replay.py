@@ -14,12 +14,11 @@ from chakra_et.cli.outputs import write_ranks
 from chakra_et.cli.targets import ForceOption
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
-from chakra_et.files import read
+from chakra_et.files import read_set
 from chakra_et.io.output import is_standard_output
-from chakra_et.model import Trace, TraceSet, time_parts
+from chakra_et.model import time_parts
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
 from chakra_et.replay.selectors import select_parts
-from chakra_et.validators.inputs import trace_files
 
 EXAMPLES: Final = {
     "replay": (
@@ -88,7 +87,7 @@ def replay_command(
 
     Several ranks run together: their collectives and messages begin when the last member arrives.
     """
-    traces = _read(source)
+    traces = read_set(source)
     if network is not None and len(traces) == 1:
         _warn("--network does nothing for one rank: no other one takes part in its transfers")
     scaled = [_scale(text) for text in scale or []]
@@ -113,22 +112,6 @@ def replay_command(
 
 def _warn(text: str) -> None:
     say(console_for(stderr=True), f"warning: {text}", "yellow")
-
-
-def _read(source: Path) -> TraceSet:
-    if not source.is_dir():
-        trace = read(source)
-        return TraceSet({trace.rank or 0: trace})
-    traces: dict[int, Trace] = {}
-    for named, path in trace_files(source).items():
-        trace = read(path)
-        rank = named if trace.rank is None else trace.rank
-        if rank in traces:
-            raise ChakraError(
-                f"two files are of rank {rank}", path=path, remedy="Keep each run in a directory."
-            )
-        traces[rank] = trace
-    return TraceSet(traces)
 
 
 def _scale(text: str) -> tuple[str, float]:

@@ -5,7 +5,7 @@ from chakra_et.feeder.engine import Counts
 from chakra_et.feeder.errors import Code, FeederError
 from chakra_et.feeder.feeder import Feeder
 from chakra_et.feeder.feeder_set import Collective, FeederSet
-from chakra_et.feeder.node import FeederNode
+from chakra_et.feeder.node import FeederNode, HandedNode
 from chakra_et.feeder.options import Next, Options, State
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "FeederError",
     "FeederNode",
     "FeederSet",
+    "HandedNode",
     "Next",
     "Options",
     "State",

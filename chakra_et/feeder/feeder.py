@@ -20,6 +20,7 @@ from chakra_et.feeder.blocked import Blocked, find_blocked
 from chakra_et.feeder.engine import Counts, Engine
 from chakra_et.feeder.errors import Code, FeederError
 from chakra_et.feeder.graph import Graph
+from chakra_et.feeder.node import HandedNode
 from chakra_et.feeder.options import Next, Options, State, edge_kinds
 from chakra_et.feeder.scan import scan
 from chakra_et.feeder.table import FileTable, TraceTable
@@ -69,7 +70,7 @@ class Feeder:
 
     def _open(self, source: Source) -> tuple[Engine, Metadata]:
         try:
-            if self.path is not None and not self.options.window and _is_json(self.path):
+            if self.path is not None and not self.options.window and is_json(self.path):
                 source = read(self.path)
             if isinstance(source, Trace):
                 if self.options.window:
@@ -113,7 +114,7 @@ class Feeder:
 
     # Running.
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[HandedNode]:
         """Take node after node; each is done when the next is asked for.
 
         Raises FeederError, with the report of `blocked()`, if nodes are left in the end.
@@ -139,7 +140,7 @@ class Feeder:
             path=self.path,
         )
 
-    def next(self) -> tuple[Next, Any]:
+    def next(self) -> tuple[Next, HandedNode | None]:
         """Take the first ready node: `(Next.NODE, node)`, or the reason why there is none."""
         answer, node = self._engine.next()
         if answer is Next.FINISHED and self._next_round():
@@ -150,16 +151,17 @@ class Feeder:
         """Ids of the nodes that can be taken, in order."""
         return self._engine.ready(limit)
 
-    def take(self, node_id: int) -> Any:
+    def take(self, node_id: int) -> HandedNode:
         """Take a ready node, and return it."""
-        return self._engine.take(node_id)
+        node: HandedNode = self._engine.take(node_id)
+        return node
 
-    def take_many(self, limit: int) -> list[Any]:
+    def take_many(self, limit: int) -> list[HandedNode]:
         """Take up to `limit` ready nodes; fewer when no more are ready."""
-        nodes: list[Any] = []
+        nodes: list[HandedNode] = []
         while len(nodes) < limit:
             answer, node = self.next()
-            if answer is not Next.NODE:
+            if answer is not Next.NODE or node is None:
                 break
             nodes.append(node)
         return nodes
@@ -221,9 +223,10 @@ class Feeder:
         """What the file says of the whole."""
         return self._metadata
 
-    def node(self, node_id: int) -> Any:
+    def node(self, node_id: int) -> HandedNode | None:
         """A node by id; None if there is none, or if it is not in the window."""
-        return self._engine.node(node_id)
+        node: HandedNode | None = self._engine.node(node_id)
+        return node
 
     def state(self, node_id: int) -> State:
         """Where a node is on its way."""
@@ -255,7 +258,8 @@ class Feeder:
         return find_blocked(self._engine, limit)
 
 
-def _is_json(path: Path) -> bool:
+def is_json(path: Path) -> bool:
+    """Whether a path is that of an ET in JSON, which is read whole."""
     return path.name.endswith((".json", ".json.gz", ".json.zst")) and path.is_file()
 
 

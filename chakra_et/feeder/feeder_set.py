@@ -14,6 +14,7 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.feeder.errors import Code, FeederError
 from chakra_et.feeder.feeder import Feeder, Source
 from chakra_et.feeder.groups import groups_beside
+from chakra_et.feeder.node import HandedNode
 from chakra_et.feeder.options import Next, Options, State
 from chakra_et.model.groups import decode_groups
 
@@ -71,7 +72,7 @@ class FeederSet:
     def __getitem__(self, rank: int) -> Feeder:
         return self.feeders[rank]
 
-    def __iter__(self) -> Iterator[tuple[int, Any]]:
+    def __iter__(self) -> Iterator[tuple[int, HandedNode]]:
         """Take a node of each rank in turn; it is done when the next is asked for.
 
         Ranks do not wait for each other here. Raises FeederError if nodes are left in the end.
@@ -82,6 +83,7 @@ class FeederSet:
                 return
             if answer is not Next.NODE:
                 raise FeederError(Code.BLOCKED, f"nothing is ready:\n{self.blocked()}".rstrip())
+            assert node is not None
             yield rank, node
             if self.feeders[rank].state(node.id) is State.TAKEN:
                 self.feeders[rank].done(node.id)
@@ -96,7 +98,7 @@ class FeederSet:
             if group.ranks:
                 self._groups.setdefault(group.name, sorted(group.ranks))
 
-    def next(self) -> tuple[Next, int, Any]:
+    def next(self) -> tuple[Next, int, HandedNode | None]:
         """Take the first ready node of the next rank that has one."""
         ranks = list(self.feeders)
         answers = set()
@@ -135,7 +137,7 @@ class FeederSet:
         self._scanned = True
         found: dict[str, list[int]] = {}
         for rank, feeder in self.feeders.items():
-            nodes = (feeder.node(node_id) for node_id in feeder.ids())
+            nodes = (_node(feeder, node_id) for node_id in feeder.ids())
             for group in sorted({n.pg_name or "" for n in nodes if _is_collective(n)}):
                 found.setdefault(group, []).append(rank)
         for group, ranks in found.items():
@@ -158,13 +160,13 @@ class FeederSet:
         for rank, feeder in self.feeders.items():
             taken = feeder.ids_in(State.TAKEN) if with_taken else []
             for node_id in [*taken, *feeder.ready()]:
-                node = feeder.node(node_id)
+                node = _node(feeder, node_id)
                 if _is_collective(node):
                     arrivals.setdefault(node.pg_name or "", {}).setdefault(rank, node_id)
         return arrivals
 
     def _agreed(self, group: str, members: dict[int, int]) -> Collective:
-        nodes = {rank: self.feeders[rank].node(node_id) for rank, node_id in members.items()}
+        nodes = {rank: _node(self.feeders[rank], node_id) for rank, node_id in members.items()}
         first = next(iter(nodes.values()))
         for rank, node in nodes.items():
             what = ""
@@ -182,8 +184,9 @@ class FeederSet:
                     other=rank,
                 )
         kind = first.comm_type
-        known = kind in CollectiveType._value2member_map_
-        return Collective(group, CollectiveType(kind) if known else kind, members)
+        if kind in CollectiveType._value2member_map_:
+            kind = CollectiveType(kind)  # type: ignore[arg-type]
+        return Collective(group, kind, members)
 
     def blocked(self, limit: int = 20) -> str:
         """Why nothing happens: rank by rank, then what ranks lack from each other."""
@@ -208,7 +211,7 @@ class FeederSet:
         """For each receive that is ready or taken: is there a send for it?"""
         earlier: dict[tuple[int, int], int] = {}
         for node_id in feeder.ids():
-            node = feeder.node(node_id)
+            node = _node(feeder, node_id)
             if node.type != NodeType.COMM_RECV or node.comm_src is None:
                 continue
             source, tag = node.comm_src, node.comm_tag or 0
@@ -237,10 +240,17 @@ _Sends = dict[tuple[int, int], list[int]]
 """The sends of a rank, in order of their ids, by receiving rank and tag."""
 
 
+def _node(feeder: Feeder, node_id: int) -> HandedNode:
+    """A node that the feeder holds."""
+    node = feeder.node(node_id)
+    assert node is not None
+    return node
+
+
 def _sends(feeder: Feeder) -> _Sends:
     found: _Sends = {}
     for node_id in feeder.ids():
-        node = feeder.node(node_id)
+        node = _node(feeder, node_id)
         if node.type == NodeType.COMM_SEND and node.comm_dst is not None:
             found.setdefault((node.comm_dst, node.comm_tag or 0), []).append(node_id)
     return found

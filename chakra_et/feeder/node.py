@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,7 +17,7 @@ from chakra_et.definitions import Kind, NodeAttributes, NodeType
 from chakra_et.feeder import errors
 from chakra_et.feeder.record import Record
 from chakra_et.feeder.told import NEAR_NS
-from chakra_et.model import AttributeKey, AttributeValue, EdgeKind, NodeIO
+from chakra_et.model import AttributeKey, AttributeValue, EdgeKind, Node, NodeIO
 from chakra_et.model.attributes import INTEGER_KINDS
 
 
@@ -231,3 +231,7 @@ class ScannedNode(FeederNode, msgspec.Struct, gc=False, eq=False):
     def start_ns(self) -> int | None:
         """When the node started, in ns of the trace's clock; None if the trace does not say."""
         return self._place.start_ns(self._row)
+
+
+HandedNode: TypeAlias = FeederNode | Node
+"""What a feeder hands out: of a file a `FeederNode`, of a `Trace` its own nodes."""

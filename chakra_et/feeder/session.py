@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
+from chakra_et.converters.et import encode_et
 from chakra_et.errors import ChakraError
 from chakra_et.feeder.errors import Code, FeederError
-from chakra_et.feeder.feeder import Feeder, Source
+from chakra_et.feeder.feeder import Feeder, Source, is_json
 from chakra_et.feeder.messages import (
     CountsMessage,
     ErrorMessage,
@@ -18,7 +21,10 @@ from chakra_et.feeder.messages import (
     Reply,
     Request,
 )
+from chakra_et.feeder.node import FeederNode
 from chakra_et.feeder.options import EVERY_KIND, Fault, Next, Options, Order, State, edge_kinds
+from chakra_et.files import read
+from chakra_et.model import Trace
 
 ORDERS: Final[tuple[Order, ...]] = ("id", "start")
 FAULTS: Final[tuple[Fault, ...]] = ("fail", "drop", "wait")
@@ -96,6 +102,7 @@ class Session:
         room = self._limits.reply_bytes
         for node_id in wanted[: self._limits.batch]:
             node = feeder.take(node_id)
+            assert isinstance(node, FeederNode)
             nodes.id.append(node.id)
             nodes.message.append(node.message)
             room -= len(node.message)
@@ -110,9 +117,10 @@ class Session:
         if request.open is not None:
             self._feeders.pop(rank, None)
             options = self._choose(request.open)
-            self._feeders[rank] = Feeder(self._sources[rank], options=options)
+            self._feeders[rank] = Feeder(_in_messages(self._sources[rank]), options=options)
         elif rank not in self._feeders:
-            self._feeders[rank] = Feeder(self._sources[rank], options=self._options)
+            source = _in_messages(self._sources[rank])
+            self._feeders[rank] = Feeder(source, options=self._options)
         self._feeders[rank].check_whole()
         return self._feeders[rank]
 
@@ -176,6 +184,13 @@ class Session:
         if feeder.is_finished:
             return Next.FINISHED
         return Next.PENDING if feeder.counts().taken else Next.BLOCKED
+
+
+def _in_messages(source: Source) -> Source:
+    """The source as one whose nodes are messages: replies carry them as they are."""
+    if isinstance(source, (str, os.PathLike)) and is_json(Path(source)):
+        source = read(os.fspath(source))
+    return b"".join(encode_et(source)) if isinstance(source, Trace) else source
 
 
 def _taking(feeder: Feeder) -> Iterator[Any]:

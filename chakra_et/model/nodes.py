@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +91,15 @@ class Nodes(Sequence["Node"]):
     def __len__(self) -> int:
         return len(self.id)
 
-    def __getitem__(self, row: Any) -> Any:
+    @overload
+    def __getitem__(self, row: int | np.integer[Any]) -> Node: ...
+
+    @overload
+    def __getitem__(self, row: slice | list[int] | npt.NDArray[Any]) -> list[Node]: ...
+
+    def __getitem__(
+        self, row: int | np.integer[Any] | slice | list[int] | npt.NDArray[Any]
+    ) -> Node | list[Node]:
         """The node of a row; for a slice, a mask or an array of rows a list of nodes."""
         if isinstance(row, (int, np.integer)):
             position = int(row) + len(self) if row < 0 else int(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from chakra_et.feeder import Code, Feeder, FeederError, Next, Options
 from chakra_et.feeder.client import PipeChannel, RemoteFeeder
 from chakra_et.feeder.messages import OptionsMessage, Reply, Request
 from chakra_et.feeder.session import Limits, Session
-from chakra_et.feeder.stdio import read_frame, serve
+from chakra_et.feeder.stdio import read_frame, serve, write_frame
+from chakra_et.files import read, write
 from chakra_et.model import EdgeKind
 
+from .places import ROOT
 from .traces import N, random_nodes, reference_order, trace
 
 CHAKRA = [sys.executable, "-m", "chakra_et.cli"]
@@ -188,6 +191,36 @@ def test_pipes(tmp_path: Path) -> None:
         with pytest.raises(FeederError, match="has ended"):
             feeder.counts()
         feeder.close()
+
+
+def test_an_et_in_json_is_served_as_well(tmp_path: Path) -> None:
+    """Its nodes are no messages; a trace in memory has none either."""
+    (tmp_path / "t.0.et").write_bytes(trace(DIAMOND))
+    write(read(tmp_path / "t.0.et"), tmp_path / "t.0.json")
+    for source in (tmp_path / "t.0.json", read(tmp_path / "t.0.et")):
+        out = io.BytesIO()
+        data = io.BytesIO()
+        write_frame(data, Request(next=10).encode())
+        data.seek(0)
+        serve(Session({0: source}, Options(), Limits()), data, out, 1 << 20)
+        out.seek(0)
+        reply = Reply.decode(read_frame(out, 1 << 20) or b"")
+        assert reply.nodes is not None
+        assert reply.nodes.id == [0]
+        assert reply.nodes.message[0] in trace(DIAMOND)
+
+
+def test_the_client_in_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
+    remote = pytest.importorskip("chakra_et.feeder.remote")
+    page = (ROOT / "docs" / "feeder.md").read_text()
+    (code,) = (c for c in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "GrpcChannel" in c)
+    server = remote.Server({0: trace(DIAMOND)})
+    server.start()
+    try:
+        exec(code.replace("127.0.0.1:5151", server.address), {})
+    finally:
+        server.stop()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list("0123")
 
 
 def test_messages_are_those_of_the_schema() -> None:
