@@ -13,6 +13,7 @@ from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.sync import SLACK_NS
 from chakra_et.linker.edges.thread import thread_edges
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.guesses import Guesses, account_of
 from chakra_et.linker.hand_over import HandOver
 from chakra_et.linker.host_time import HostTime, host_time
@@ -77,13 +78,14 @@ class Doubts:
         return time
 
     def _waits(self, hand_over: HandOver) -> tuple[HostTime, EdgeList]:
-        """Host time, and the edges into what waited for other threads that are no backend's.
+        """Host time, and the edges that times alone tell, into what waited for another thread.
 
         A range of a backend ends where somebody has waited for it: that is no coincidence.
         """
         time = host_time(self._table, hand_over, self._workers, self._awake)
         edges = thread_edges(time)
-        return time, edges.select(~np.isin(edges.source, self._workers.transfers))
+        told = np.isin(edges.source, self._workers.transfers)
+        return time, edges.select(~told & (edges.evidence != Evidence.THREAD_NAMES))
 
     def _ended(self, time: HostTime) -> Rows:
         """When what host activities did themselves had ended.

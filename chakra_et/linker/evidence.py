@@ -43,6 +43,7 @@ class Evidence(IntEnum):
     THREAD_RECORD_FUNCTION = EdgeKind.THREAD, "record function id"
     THREAD_FLOW = EdgeKind.THREAD, "fwdbwd flow"
     THREAD_SEQUENCE = EdgeKind.THREAD, "sequence number"
+    THREAD_NAMES = EdgeKind.THREAD, "names and shapes", True
     THREAD_TIMES = EdgeKind.THREAD, "times", True
     THREAD_BEGINS = EdgeKind.THREAD, "first of its thread", True
     LAUNCH_CORRELATION = EdgeKind.LAUNCH, "correlation id"

@@ -14,9 +14,11 @@ import numpy.typing as npt
 
 from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.arrow_ends import open_at
 from chakra_et.linker.evidence import Codes, Evidence
+from chakra_et.linker.name_pairs import pairs_by_name
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.report import JoinTally
 from chakra_et.model import EdgeKind
@@ -28,7 +30,7 @@ Rows = npt.NDArray[np.int64]
 class HandOver:
     """`forward[a]` is the operation that backward operation a follows, or `NONE`.
 
-    `by[a]` is the `Evidence` of that: `THREAD_FLOW` or `THREAD_SEQUENCE`.
+    `by[a]` is the `Evidence` of that: `THREAD_FLOW`, `THREAD_SEQUENCE` or `THREAD_NAMES`.
 
     An operation around backward ones, on their thread, follows what the first of them follows;
     `named[a]` is true where the evidence is about a itself. `flows` counts the arrows of the
@@ -54,8 +56,13 @@ class HandOver:
         return np.where(self.forward != NONE, table.lane[self.forward], NONE)
 
 
-def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
-    """The forward operation of each backward operation: by flow, else by sequence number."""
+def find_hand_over(
+    table: Activities, device: DeviceTrace | None, host: HostTrace | None = None
+) -> HandOver:
+    """The forward operation of each backward operation: by flow, else by sequence number.
+
+    Where a profile has neither, names tell, and shapes where the host trace has them.
+    """
     count = len(table)
     nothing = np.full(count, NONE, np.int64)
     by = np.full(count, Evidence.THREAD_TIMES, np.uint8)
@@ -69,6 +76,8 @@ def find_hand_over(table: Activities, device: DeviceTrace | None) -> HandOver:
     found.flows, found.joined = len(flows), int(np.count_nonzero(joined))
     _take(table, found, source[joined], target[joined], Evidence.THREAD_FLOW)
     _take(table, found, *_by_sequence(table, device, ops), Evidence.THREAD_SEQUENCE)
+    if not found.named.any():
+        _take(table, found, *pairs_by_name(table, device, host), Evidence.THREAD_NAMES)
     return found
 
 

@@ -132,7 +132,7 @@ def link(
     if host is not None:
         data = data_edges(table, host, found.by_row, warnings)
         warnings += end_at_readers(table, data, workers)
-    hand_over = find_hand_over(table, device)
+    hand_over = find_hand_over(table, device, host)
     doubts = Doubts(table, device, workers, None if verdict is None else verdict.refuted)
     time = doubts.host_time(hand_over)
     if device is not None and len(rests := find_rests(table, device, time)):
