@@ -44,11 +44,12 @@ class Checks:
 
     def add(self, program: Rank, ranks: Ranks) -> None:
         """Take in a program and the ranks that run it."""
-        operations = list(program.operations)
+        graph = program.graph
+        operations = list(graph.operations)
         groups: dict[str, Talk] = {}
         peers: dict[tuple[NodeType, Peer], Talk] = {}
-        for row, place in zip(program.communication, program.places, strict=True):
-            operation = operations[program.operation_of[row]]
+        for row, place in zip(graph.communication, graph.places, strict=True):
+            operation = operations[graph.operation_of[row]]
             if operation.family is not None:
                 talk = groups.setdefault(operation.family, Talk([], []))
             else:

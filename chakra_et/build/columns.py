@@ -38,38 +38,39 @@ class Programmed:
     """The columns of a program: all but what differs between the ranks that run it."""
 
     def __init__(self, program: Rank) -> None:
-        self.program = program
-        self.operations = list(program.operations)
-        self.operation_of = np.array(program.operation_of, np.int64)
+        self.workload = program.workload
+        self.graph = graph = program.graph
+        self.operations = list(graph.operations)
+        self.tags = list(graph.tags)
+        self.operation_of = np.array(graph.operation_of, np.int64)
+        self.tags_of = np.array(graph.tags_of, np.int64)
         self.count = len(self.operation_of)
         self.edges = self._edges()
 
     def _edges(self) -> Edges:
         offsets = np.zeros(self.count + 1, np.int64)
-        np.cumsum(np.array(self.program.edge_count, np.int64), out=offsets[1:])
-        source = np.array(self.program.edge_source, np.uint64)
-        kind = np.array(self.program.edge_kind, np.uint8)
+        np.cumsum(np.array(self.graph.edge_count, np.int64), out=offsets[1:])
+        source = np.array(self.graph.edge_source, np.uint64)
+        kind = np.array(self.graph.edge_kind, np.uint8)
         return Edges(offsets, source, kind, np.zeros(len(source), np.bool_))
 
     def trace(self, rank: int) -> Trace:
         """The trace of a rank that runs this program."""
         nodes = self._nodes()
         table = nodes.attributes
-        tags = list(self.program.tags)
-        tags_of = np.array(self.program.tags_of, np.int64)
         table.add("is_cpu_op", Kind.BOOL, self._of(lambda op: op.cpu, np.bool_))
         for field, name, kind in _FACTS:
             self._add(table, name, kind, [getattr(op, field) for op in self.operations])
         for name, kind in _TAGS:
-            values = [getattr(tag, name) for tag in tags]
+            values = [getattr(tag, name) for tag in self.tags]
             if kind is Kind.INT64:
                 # A stream that has a name is none of the device's.
                 values = [value if isinstance(value, int) else None for value in values]
-            _add(table, name, kind, values, tags_of)
+            _add(table, name, kind, values, self.tags_of)
         self._add_values(table)
         self._add_tensors(table)
         self._add_places(table, rank)
-        return Trace(nodes, self.edges, self.program.workload.metadata(rank))
+        return Trace(nodes, self.edges, self.workload.metadata(rank))
 
     def _of(self, field: Callable[[Operation], Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A fact of the operation of each node."""
@@ -109,14 +110,14 @@ class Programmed:
 
     def _add_tensors(self, table: AttributeTable) -> None:
         for place, name in ((1, "inputs"), (2, "outputs")):
-            told = [row for row in self.program.tensor_names if row[place]]
+            told = [row for row in self.graph.tensor_names if row[place]]
             rows = np.array([row[0] for row in told], np.int64)
             if len(rows):
                 table.add(name, Kind.STRING_LIST, [row[place] for row in told], rows)
 
     def _add_places(self, table: AttributeTable, rank: int) -> None:
         """Groups and peers, which alone differ between copies: they stand last in every node."""
-        workload = self.program.workload
+        workload = self.workload
         families = workload.families
         self._add(
             table,

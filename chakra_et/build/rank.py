@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chakra_et.build.families import Family
+from chakra_et.build.graph import After, Done, Graph
 from chakra_et.build.operation import (
     Operation,
     Peer,
@@ -16,20 +16,13 @@ from chakra_et.build.operation import (
     texts_of,
     values_of,
 )
-from chakra_et.build.places import BuildError, Place, caller
-from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
+from chakra_et.build.places import BuildError, caller
+from chakra_et.definitions import CollectiveType, NodeType
 
 if TYPE_CHECKING:
     from chakra_et.build.workload import Workload
 
-Done: TypeAlias = "int | tuple[int, ...]"
-"""What others can wait for: an operation, or, of a collective of one rank, what it waited for."""
-After: TypeAlias = "Done | Iterable[Done | None] | None"
 PeerLike: TypeAlias = "Peer | int"
-
-_ID_BITS: Final = 40
-_ID_MASK: Final = (1 << _ID_BITS) - 1
-_NO_STREAM: Final = -1
 
 
 class Rank:
@@ -47,27 +40,12 @@ class Rank:
         self.workload = workload
         self.looked_at: set[str] = set()
         self.families_asked: set[str] = set()
-        self.operations: dict[Operation, int] = {}
-        self.tags: dict[Tags, int] = {}
-        self.operation_of = array("i")
-        self.tags_of = array("i")
-        self.edge_count = array("i")
-        self.edge_source = array("q")
-        self.edge_kind = array("B")
-        self.communication = array("q")
-        self.places: list[Place] = []
-        self.tensor_names: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+        self.graph = Graph(number, name_tensors=workload.tensors)
         self._rank = representative
-        self._base = number << _ID_BITS
-        self._stream_of = array("i", [_NO_STREAM])
-        self._last: dict[int, int] = {}
-        self._streams: dict[int | str, int] = {}
         self._messages: dict[tuple[NodeType, PeerLike], int] = {}
-        self._now = Tags()
-        self._now_code = self.tags.setdefault(self._now, 0)
 
     def __len__(self) -> int:
-        return len(self.operation_of)
+        return len(self.graph)
 
     # -----------------------------------------------------------------------------------------
     # Who and where
@@ -132,18 +110,17 @@ class Rank:
         What is on one stream runs in order. A stream with a number is one of the device, and is
         written to the trace; one with a name only gives the order.
         """
-        before, before_code = self._now, self._now_code
-        self._now = Tags(
+        before = self.graph.now
+        self.graph.now = Tags(
             before.stream if stream is None else stream,
             before.phase if phase is None else phase,
             before.layer if layer is None else layer,
             before.micro_batch if micro_batch is None else micro_batch,
         )
-        self._now_code = self.tags.setdefault(self._now, len(self.tags))
         try:
             yield
         finally:
-            self._now, self._now_code = before, before_code
+            self.graph.now = before
 
     def tensor(self, name: str, shape: Sequence[int], dtype: str = "bf16") -> Tensor:
         """A tensor that operations of this rank can read and write."""
@@ -229,7 +206,7 @@ class Rank:
             inputs=texts_of(inputs), outputs=texts_of(outputs), values=values_of(attributes),
         )  # fmt: skip
         if self._family(family).size == 1:
-            return self._pass_on(inputs, outputs, after)
+            return self.graph.pass_on(inputs, outputs, after)
         return self._communicate(operation, inputs, outputs, after)
 
     def all_reduce(self, family: str, size_bytes: int, **options: Any) -> Done:
@@ -325,18 +302,7 @@ class Rank:
         outputs: Sequence[Tensor],
         after: After,
     ) -> int:
-        self.communication.append(len(self))
-        self.places.append(caller())
-        return self.append(operation, inputs, outputs, after)
-
-    def _pass_on(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], after: After) -> Done:
-        waits = tuple(self._base + node for node in self._waits(after, inputs, outputs, None))
-        for tensor in outputs:
-            tensor.writers = waits
-        return waits
-
-    # -----------------------------------------------------------------------------------------
-    # Nodes and edges
+        return self.graph.communicate(operation, inputs, outputs, after, caller())
 
     def append(
         self,
@@ -346,95 +312,11 @@ class Rank:
         after: After = None,
         called_by: int | None = None,
     ) -> int:
-        """Append a node; the other calls make its operation from what they are given."""
-        if operation.duration_ns < 0:
-            raise BuildError.here(f"a duration of {operation.duration_ns} ns", "Give 0 or more.")
-        stream = self._stream()
-        waits = self._waits(after, inputs, outputs, stream)
-        if len(waits) > 1:
-            waits = self._slim(waits)
-        if called_by is not None:
-            waits = {self._own(called_by): EdgeKind.CALL, **waits}
-        self.operation_of.append(self.operations.setdefault(operation, len(self.operations)))
-        self.tags_of.append(self._now_code)
-        self.edge_count.append(len(waits))
-        self.edge_source.extend(waits)
-        self.edge_kind.extend(waits.values())
-        node = len(self.operation_of)
-        self._stream_of.append(_NO_STREAM if stream is None else stream)
-        if stream is not None:
-            self._last[stream] = node
-        handle = self._base + node
-        for tensor in outputs:
-            tensor.writers = (handle,)
-        if self.workload.tensors and (inputs or outputs):
-            self.tensor_names.append((node - 1, _names(inputs), _names(outputs)))
-        return handle
-
-    def _stream(self) -> int | None:
-        """The number by which this rank knows the stream that it is on."""
-        named = self._now.stream
-        return None if named is None else self._streams.setdefault(named, len(self._streams))
-
-    def _waits(
-        self,
-        after: After,
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
-        stream: int | None,
-    ) -> dict[int, int]:
-        """The nodes to wait for and why, without what stands in both."""
-        waits: dict[int, int] = {}
-        if after is not None:
-            for handle in _flat(after):
-                waits[self._own(handle)] = EdgeKind.DATA
-        for tensors in (inputs, outputs):
-            for tensor in tensors:
-                for handle in tensor.writers:
-                    waits[self._own(handle)] = EdgeKind.DATA
-        if stream is not None and stream in self._last:
-            waits.setdefault(self._last[stream], EdgeKind.STREAM)
-        return waits
-
-    def _slim(self, waits: dict[int, int]) -> dict[int, int]:
-        """Of the nodes on one stream the last: the others come before it."""
-        latest: dict[int, int] = {}
-        for node in waits:
-            stream = self._stream_of[node]
-            if node > latest.get(stream, 0):
-                latest[stream] = node
-        return {
-            node: kind
-            for node, kind in waits.items()
-            if (stream := self._stream_of[node]) == _NO_STREAM or latest[stream] == node
-        }
-
-    def _own(self, handle: int) -> int:
-        node = handle & _ID_MASK
-        if handle - node != self._base or not 0 < node <= len(self):
-            raise BuildError.here(
-                "this waits for an operation of another rank",
-                "Ranks wait for each other by messages and collectives alone.",
-            )
-        return node
-
-
-def _flat(after: After) -> Iterator[int]:
-    if isinstance(after, int):
-        yield after
-    elif after is not None:
-        for part in after:
-            yield from _flat(part)
+        """Append a node of an operation that is made already, as loops do; its handle."""
+        return self.graph.append(operation, inputs, outputs, after, called_by)
 
 
 def _size(size_bytes: int) -> int:
     if not isinstance(size_bytes, int) or size_bytes < 0:
         raise BuildError.here(f"a size of {size_bytes!r} bytes", "Give a whole number from 0 on.")
     return size_bytes
-
-
-def _names(tensors: Sequence[Tensor]) -> tuple[str, ...]:
-    """Names and bytes in turn, as `inputs` and `outputs` want them; views have no name."""
-    return tuple(
-        text for tensor in tensors if tensor.name for text in (tensor.name, str(tensor.size_bytes))
-    )

@@ -74,7 +74,7 @@ def templates(columns: Programmed, ranks: Ranks) -> Iterator[Template]:
     peers = sorted({op.peer for op in columns.operations if op.peer is not None}, key=repr)
     kind_of = np.zeros(len(ranks), np.int64)
     if peers:
-        grid = columns.program.workload.grid
+        grid = columns.workload.grid
         widths = [_widths(ranks), *(_widths(peer.of(grid, ranks)) for peer in peers)]
         kind_of = np.unique(np.stack(widths), axis=1, return_inverse=True)[1].ravel()
     for kind in range(int(kind_of.max()) + 1):
@@ -111,8 +111,8 @@ def _template(columns: Programmed, ranks: Ranks) -> Template:
     offsets: dict[_Key, list[int]] = {}
     widths: dict[_Key, int] = {}
     known: dict[int, list[tuple[_Key, bytes, int]]] = {}
-    workload = columns.program.workload
-    for row in columns.program.communication.tolist():
+    workload = columns.workload
+    for row in columns.graph.communication.tolist():
         code = int(columns.operation_of[row])
         if code not in known:
             known[code] = list(_slots(workload, columns.operations[code], rank))

@@ -108,12 +108,15 @@ class Gradients:
         """Sum the gradients of a bucket over the replicas."""
         plan = self._plan
         places = [p for p, b in enumerate(queue.of_bucket) if b == bucket]
-        size = sum(queue.sizes[place] for place in places)
+        sizes = [queue.sizes[place] for place in places]
+        size = sum(sizes)
         units = list(dict.fromkeys(queue.unit_of[place] for place in places))
         inputs = [unit.gradient for unit in units]
         if plan.zero in (1, 3):
             type, word = CollectiveType.REDUCE_SCATTER, "reduce_scatter"
-            size = -(-size // queue.replicas) * queue.replicas
+            # DeepSpeed cuts each gradient, Megatron all of them as one.
+            parts = sizes if plan.zero == 3 else [size]
+            size = sum(_shares(parts, queue.replicas)) * queue.replicas
         else:
             type, word = CollectiveType.ALL_REDUCE, "all_reduce"
         done = Tensor(_IN_PLACE, (size,), inputs[0].dtype)
@@ -192,14 +195,19 @@ def gathers(plan: Plan, sizes: Sequence[int], replicas: int) -> list[int]:
     if plan.zero == 0 or replicas == 1:
         return []
     if plan.zero == 3:
-        small = sum(size for size in sizes if size < PERSISTENT_ELEMENTS)
-        return [-(-small // replicas)] if small else []
+        small = _shares([size for size in sizes if size < PERSISTENT_ELEMENTS], replicas)
+        return [sum(small)] if small else []
     share = -(-total // replicas)
     if plan.zero == 1:
         return [share]
     share = -(-total // (2 * replicas)) * 2
     pieces = max(1, share * replicas // GATHER_ELEMENTS)
     return [-(-share // pieces)] * pieces
+
+
+def _shares(sizes: Sequence[int], replicas: int) -> list[int]:
+    """Each replica's part of some weights, the last one filled up."""
+    return [-(-size // replicas) for size in sizes]
 
 
 def _queue(plan: Plan, units: Sequence[Unit], expert: bool) -> _Queue:

@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
+
 from chakra_et.build import DTYPES, Workload
 from chakra_et.errors import ChakraError
 from chakra_et.workloads.model import Model, Split, Weight
@@ -232,15 +234,6 @@ class Plan:
         starts = [sum(sizes[:stage]) for stage in range(self.stages)]
         return [range(a, a + n) for a, n in zip(starts, sizes, strict=True)]
 
-    def weights_of(self, part: int) -> list[Weight]:
-        """The weights of a part in the order of its modules."""
-        found = self.model.embedding() if part == 0 else []
-        for layer in self.layers_of[part]:
-            found += [w for weights in self.model.layer(layer).values() for w in weights]
-        if part == self.stages - 1:
-            found += self.model.norm("norm") + self.head_of_last()
-        return found
-
     def head_of_last(self) -> list[Weight]:
         """The head's weight on the last stage: a copy of the embedding where that is elsewhere."""
         if self.model.tied and self.stages > 1:
@@ -303,6 +296,4 @@ def _told(plan: Plan) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    import msgspec
-
     return msgspec.json.encode(value).decode()

@@ -91,8 +91,8 @@ class Summary:
 
 def _distinct(columns: Programmed) -> list[tuple[Operation, Tags, int]]:
     """Operations with their tags, and how many nodes are of each."""
-    tags = list(columns.program.tags)
-    both = columns.operation_of * len(tags) + np.array(columns.program.tags_of, np.int64)
+    tags = columns.tags
+    both = columns.operation_of * len(tags) + columns.tags_of
     found, counts = np.unique(both, return_counts=True)
     return [
         (columns.operations[code // len(tags)], tags[code % len(tags)], count)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Final
 
 from chakra_et.build import Rank, Tensor
@@ -147,12 +145,3 @@ class Worker:
         if not self.plan.sequence_parallel:
             return dy
         return self.all_gather("tp", dy, f"{name}.gradient.all_gather", Stream.TP)
-
-
-def elements(shape: Shape) -> int:
-    """How many elements a shape has."""
-    return math.prod(shape)
-
-
-Deferred = list[Callable[[], None]]
-"""Gradients of weights that are put off."""
