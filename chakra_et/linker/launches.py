@@ -28,6 +28,7 @@ class Attribution:
     """How device work without a call found its operation, and what External ids say of the rest."""
 
     by_id: int
+    by_arrow: int
     orphans: int
     agreeing: int
     compared: int
@@ -89,6 +90,7 @@ def attribute(table: Activities, device: DeviceTrace) -> Attribution:
     agreeing = np.count_nonzero(around == by_external[compared])
     return Attribution(
         int(np.count_nonzero(use)),
+        int(np.count_nonzero(~launched & (table.called_by[work] == Evidence.CALL_ARROW))),
         int(np.count_nonzero(~launched)),
         int(agreeing),
         int(np.count_nonzero(compared)),

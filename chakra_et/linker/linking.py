@@ -114,9 +114,9 @@ def link(
         joins = [give_callers(table, linked)]
         warnings += linked.warnings
     elif device is not None:
-        joins = follow_launch_arrows(table, device)
+        follow_launch_arrows(table, device)
         attribution = attribute(table, device)
-        joins += attribution_joins(attribution)
+        joins = attribution_joins(attribution)
         clocks = align_clocks(table, device, apply=aligned)
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)

@@ -291,13 +291,12 @@ def _joins(table: Activities, device: DeviceTrace | None, join: HostJoin | None)
         return joins
     work = np.flatnonzero(table.work)
     launched = work[table.launch[work] != NONE]
-    by_id = Evidence.LAUNCH_CORRELATION
-    told = table.launched_by[launched] == by_id
     called = table.caller[table.launch[launched]] != NONE
     calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NONE))
-    joins.append(
-        JoinTally("device events to launching calls", by_id.label, _count(told), len(work))
-    )
+    for by in (Evidence.LAUNCH_CORRELATION, Evidence.LAUNCH_ARROW):
+        found = _count(table.launched_by[launched] == by)
+        if found or by is Evidence.LAUNCH_CORRELATION:
+            joins.append(JoinTally("device events to launching calls", by.label, found, len(work)))
     joins.append(
         JoinTally(
             "launched device events to operations",
@@ -324,6 +323,9 @@ def attribution_joins(found: Attribution) -> list[JoinTally]:
     agreement = "External ids of device events that agree with their launch"
     joins = [
         JoinTally(what, by, found.by_id, found.orphans),
+        JoinTally(
+            what, Evidence.CALL_ARROW.label, found.by_arrow, found.by_arrow and found.orphans
+        ),
         JoinTally(agreement, "External id", found.agreeing, found.compared),
     ]
     return [join for join in joins if join.of]
