@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from chakra_et.validators.finding import Finding, Hits
 NAME: Final = re.compile(r"(?P<prefix>.+)\.(?P<rank>\d+)\.et")
 """The name of a file that simulators open: prefix and rank."""
 
+_ZEROS: Final = re.compile(rb"\0+")
 _COMPRESSION: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
 
 
@@ -31,8 +32,10 @@ class FileFacts:
     """Whole records, the metadata included."""
     whole: int = 0
     """Where the last whole record ends."""
-    empty: list[int] = field(default_factory=list)
-    """Positions of records without content, behind the first one."""
+    empty: int = 0
+    """How many records have no content, behind the first one."""
+    first_empty: int = 0
+    """Where the first of these is."""
     empty_metadata: bool = False
     version: str | None = None
     """The version that the metadata tells; None if there is no metadata."""
@@ -81,9 +84,22 @@ def _walk(facts: FileFacts, data: bytes) -> None:
         if facts.records == 0:
             _first(facts, data, start, end)
         elif length == 0:
-            facts.empty.append(at)
+            at = _pass_empty(facts, data, at)
+            continue
         facts.records += 1
         at = facts.whole = end
+
+
+def _pass_empty(facts: FileFacts, data: bytes, at: int) -> int:
+    """Count the empty records that stand here, and where they end; zeros come by the gigabyte."""
+    zeros = _ZEROS.match(data, at)
+    end = zeros.end() if zeros else at + 1
+    if not facts.empty:
+        facts.first_empty = at
+    facts.empty += end - at
+    facts.records += end - at
+    facts.whole = end
+    return end
 
 
 def _first(facts: FileFacts, data: bytes, at: int, end: int) -> None:

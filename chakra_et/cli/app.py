@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Annotated, Any, Final
 
 import typer
@@ -16,7 +17,16 @@ import typer
 from chakra_et import __version__
 from chakra_et.errors import ChakraError
 from chakra_et.io.kept import inputs_kept
+from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
 
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory that may be taken (8G, 500M); by default what is free.",
+        show_default=False,
+    ),
+]
 VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "convert": ("convert", {}),
     "info": ("info", {}),
@@ -72,7 +82,7 @@ def command_line(words: list[str]) -> typer.Typer:
             app.add_typer(command, name=verb, epilog=epilog)
         else:
             shown = {"help": paragraphs(command), "epilog": epilog}
-            app.command(verb, **{**shown, **kept})(command)
+            app.command(verb, **{**shown, **kept})(_with_memory(command))
     return app
 
 
@@ -85,6 +95,29 @@ def paragraphs(command: Callable[..., None]) -> str:
 def _examples(examples: Sequence[tuple[str, str]]) -> str:
     """Examples as help shows them: each a line, and what it does behind it."""
     return "\n\n".join(["Examples:", *(f"{words}  # {what}" for words, what in examples)])
+
+
+def _with_memory(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb that can be told how much memory it may take."""
+
+    def run(*, max_memory: str | None, **options: Any) -> None:
+        if max_memory is not None:
+            try:
+                limit_memory(size_in_bytes(max_memory))
+            except ValueError as error:
+                raise ChakraError(f"--max-memory: {error}") from error
+        verb(**options)
+
+    own = signature(verb, eval_str=True)
+    option = Parameter("max_memory", Parameter.KEYWORD_ONLY, default=None, annotation=MaxMemory)
+    parameters = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own.parameters.values()
+    ]
+    told: Any = run
+    told.__signature__ = own.replace(parameters=[*parameters, option])
+    told.__annotations__ = {part.name: part.annotation for part in [*parameters, option]}
+    told.__doc__ = verb.__doc__
+    return run
 
 
 def _end(number: int, _frame: object) -> None:
@@ -101,13 +134,19 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _end)
     try:
-        with inputs_kept():
+        with inputs_kept(), memory_limited():
             command_line([] if words == ["--version"] else words)()
     except ChakraError as error:
         from rich.console import Console
 
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)
+    except MemoryError:
+        print(
+            "error: memory ran out. Give --max-memory SIZE if the machine has more.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except OSError as error:

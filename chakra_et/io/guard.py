@@ -47,7 +47,7 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
             "memory ran out",
             path=path,
             place=_place(progress),
-            remedy="Read it on a machine with more, or a part of it.",
+            remedy="Free some, or give --max-memory SIZE if the machine has more.",
         ) from error
     except RecursionError as error:
         raise FormatError("nested too deep", path=path, place=_place(progress)) from error

@@ -1,4 +1,4 @@
-"""Care for memory while many objects are made."""
+"""Care for memory: what there is, a bound on what is taken, and no collection of garbage."""
 
 from __future__ import annotations
 
@@ -6,8 +6,24 @@ import gc
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+
+from chakra_et.errors import ChakraError
+from chakra_et.io.cgroup import cgroup_bytes
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_LEAST_BYTES: Final = 1 << 26
+"""With less than this left, no file is read on."""
+_MEMINFO: Final = Path("/proc/meminfo")
+_STATUS: Final = Path("/proc/self/status")
 
 
 @contextmanager
@@ -27,14 +43,100 @@ def collection_paused() -> Iterator[None]:
 
 
 def available_bytes() -> int:
-    """Memory that can be had without swapping, as far as the system tells; else half of all."""
+    """Memory that can be had without swapping and within the limits of this process.
+
+    These are the machine's, its control group's, and those that were set for the process; where
+    the system tells nothing, it is half of all memory.
+    """
+    told = [
+        _field(_MEMINFO, "MemAvailable"),
+        cgroup_bytes(),
+        _left("RLIMIT_AS", "VmSize"),
+        _left("RLIMIT_DATA", "VmData"),
+    ]
+    known = [bytes_ for bytes_ in told if bytes_ is not None]
+    return max(0, min(known)) if known else _half_of_all()
+
+
+def require(path: str | Path, wanted: int) -> None:
+    """Raise ChakraError unless a file may take so much more memory, or the least for any."""
+    wanted = max(wanted, _LEAST_BYTES)
+    free = available_bytes()
+    if free < wanted:
+        raise ChakraError(
+            f"it takes more memory than there is: at least {_in_megabytes(wanted)} more, and "
+            f"{_in_megabytes(free)} are free",
+            path=path,
+            remedy="Free some, or give --max-memory SIZE if the machine has more.",
+        )
+
+
+@contextmanager
+def memory_limited() -> Iterator[None]:
+    """Within it, the process may take what is free at its start; more is an error, no swapping."""
+    if resource is None or not hasattr(resource, "RLIMIT_DATA"):
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
-        match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
+        limit_memory(available_bytes())
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def limit_memory(more_bytes: int) -> None:
+    """Let this process take so much more memory; files that are mapped do not count.
+
+    Where the system has no such limit, nothing happens.
+    """
+    taken = _field(_STATUS, "VmData")
+    if resource is None or taken is None:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = taken + more_bytes
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    with suppress(OSError, ValueError, OverflowError):
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+
+
+def size_in_bytes(text: str) -> int:
+    """The size that a text like `8G`, `500MB` or `1.5GiB` tells; powers of 1024.
+
+    Raises ValueError.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
+        raise ValueError(f"{text!r} is no size such as 8G or 500M")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def _field(file: Path, name: str) -> int | None:
+    """A size in a file of the process filesystem."""
+    try:
+        match = re.search(rf"^{name}:\s*(\d+) kB", file.read_text(), re.MULTILINE)
     except OSError:
-        match = None
-    if match:
-        return int(match[1]) * 1024
+        return None
+    return None if match is None else int(match[1]) * 1024
+
+
+def _left(limit: str, taken: str) -> int | None:
+    """What a limit of the process leaves; None if it has none."""
+    if resource is None or not hasattr(resource, limit):
+        return None
+    soft, _ = resource.getrlimit(getattr(resource, limit))
+    used = _field(_STATUS, taken)
+    return None if soft == resource.RLIM_INFINITY or used is None else soft - used
+
+
+def _half_of_all() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, OSError, ValueError):
         return 1 << 31
+
+
+def _in_megabytes(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"

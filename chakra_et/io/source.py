@@ -12,6 +12,7 @@ from chakra_et.io.archive import is_tar, is_zip, open_tar, open_zip
 from chakra_et.io.compression import Gzip, Zstd
 from chakra_et.io.guard import note_progress
 from chakra_et.io.kept import note_input
+from chakra_et.io.memory import require
 from chakra_et.io.repairs import Repairs
 from chakra_et.io.spool import is_opened, spooled
 from chakra_et.io.stream import BLOCK_BYTES, Stream
@@ -20,6 +21,10 @@ _LAYERS: Final = 4
 """How many times a file may be packed or compressed."""
 _BOMB_BYTES: Final = 1 << 26
 _BOMB_RATIO: Final = 300
+_CHECK_BYTES: Final = 1 << 26
+"""So often, while a file is read, is looked whether memory is left."""
+_WHOLE_FACTOR: Final = 2
+"""What is read whole is joined, and what is made of it takes 2.4 times its size at least."""
 _USUAL_RATIO: Final = 10
 """Traces shrink to a tenth, at best to a fortieth; more than this is no trace."""
 
@@ -40,7 +45,7 @@ def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
     with _opened(file_path) as file:
         size = file.seek(0, 2)
         file.seek(0)
-        total = 0
+        total = checked = 0
         for block in _plain(Path(path), file, member, repairs):
             total += len(block)
             if total > _BOMB_BYTES and total > _BOMB_RATIO * size:
@@ -50,6 +55,9 @@ def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
                     remedy="No trace does. If it is one all the same, unpack it first.",
                 )
             note_progress(total)
+            if total >= checked + _CHECK_BYTES:
+                checked = total
+                require(path, 0)
             yield block
 
 
@@ -67,8 +75,19 @@ def head(path: str | Path, count: int) -> bytes:
 
 
 def read_all(path: str | Path) -> bytes:
-    """The whole plain content of a file."""
-    return b"".join(blocks(path))
+    """The whole plain content of a file.
+
+    Raises ChakraError where that is more than memory has room for, with what will be made of it.
+    """
+    parts: list[bytes] = []
+    total = checked = 0
+    for block in blocks(path):
+        parts.append(block)
+        total += len(block)
+        if total >= checked + _CHECK_BYTES:
+            checked = total
+            require(path, _WHOLE_FACTOR * total)
+    return b"".join(parts)
 
 
 def plain_bytes(path: str | Path) -> int:

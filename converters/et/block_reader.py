@@ -24,6 +24,7 @@ from chakra_et.converters.et.wire import (
     BYTES,
     LONGEST_VARINT,
     VARINT,
+    ZerosError,
     read_varint,
     tag,
     unpack,
@@ -47,13 +48,15 @@ _DEPS: Final = {
 """Tags of dependencies, packed or not, and their place among a node's sources."""
 _KNOWN: Final = np.zeros(0x80, np.bool_)
 _KNOWN[[_ID, _TYPE, _START, _DURATION, _NAME, _INPUTS, _OUTPUTS, _ATTR, *_DEPS]] = True
+_ZEROS: Final = 1 << 16
+"""So many empty records within a piece are no nodes; a file system that lost power leaves such."""
 _LAYOUT: Final = np.dtype("<i4")
 
 
 def read_blocks(data: bytes, at: int) -> FoundNodes:
     """The nodes of the records from `at` on.
 
-    Raises UnusualError or WireError for what must be read with care.
+    Raises UnusualError or WireError for what must be read with care, and ZerosError.
     """
     reader = _BlockReader(data)
     at = reader.read(at)
@@ -80,6 +83,10 @@ class _BlockReader:
     def read(self, base: int) -> int:
         """Take in the nodes that begin in the piece at `base`; where the next one begins."""
         begin, end, behind = self._cut(base)
+        empty = np.flatnonzero(begin == end)
+        if len(empty) > _ZEROS:
+            problem = f"zeros in place of nodes, {len(empty)} at least"
+            raise ZerosError(problem, int(begin[empty[0]]) - 1)
         found = fields(self._wire, begin, end)
         known = _KNOWN[np.minimum(found.tag, 0x7F)] & (found.tag < 0x80)
         if (known & (self._wire.buffer[found.start] >= 0x80)).any():

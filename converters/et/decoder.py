@@ -11,6 +11,7 @@ from chakra_et.converters.et.old_schema import refuse_old_schema
 from chakra_et.converters.et.wire import (
     BYTES,
     WireError,
+    ZerosError,
     read_record,
     read_tag,
     read_varint,
@@ -32,6 +33,8 @@ def decode_et(data: bytes) -> Trace:
     with collection_paused():
         try:
             return read_blocks(data, end).trace(metadata)
+        except ZerosError:
+            raise
         except (UnusualError, WireError):
             return read_carefully(data, end).trace(metadata)
 

@@ -33,6 +33,10 @@ class WireError(ValueError):
         self.at = at
 
 
+class ZerosError(WireError):
+    """Zeros where records should be: as many nodes as bytes, if they were believed."""
+
+
 def varint(value: int) -> bytes:
     """A non-negative integer as a varint; a negative one as its two's complement of 64 bits."""
     if 0 <= value < 0x4000:  # most of them

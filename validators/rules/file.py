@@ -110,7 +110,7 @@ def trailing_zeros(facts: FileFacts) -> Hits:
     """Bytes of zero behind the records, or between them."""
     if not facts.empty:
         return NOTHING
-    return facts.hit(f"{len(facts.empty)} empty records, the first at byte {facts.empty[0]}")
+    return facts.hit(f"{facts.empty} empty records, the first at byte {facts.first_empty}")
 
 
 @file_rule(
