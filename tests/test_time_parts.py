@@ -66,6 +66,22 @@ def test_gaps_are_scaled_apart(products: Trace) -> None:
     assert replay(products, scale=[("name!~mm", 0)]).figures[0].span_ns == 4 * 1_029_000
 
 
+def test_an_annotation_does_nothing_itself(tmp_path: Path) -> None:
+    """A user's pause within a step is Python's time, whatever is open around it."""
+    profile = Profile().op("ProfilerStep#1", 0, 1000, cat="user_annotation")
+    profile.op("aten::linear", 100, 50).op("aten::view", 110, 20).op("aten::mm", 900, 100)
+    found = converted(profile, tmp_path)
+    path = replay(found).paths[0]
+    assert path.by_name_ns[0] == ("Python after aten::linear", 750_000)
+    assert ("Python in ProfilerStep#1", 100_000) in path.by_name_ns
+    assert path.bound_ns["gap"] == 850_000
+    assert replay(found, scale=[("gap=true", 0)]).figures[0].span_ns == 150_000
+    assert replay(found).figures[0].replayed.exposed_compute_ns == 150_000
+    # In tables its own time is its own, as in the profiler's.
+    (step,) = (i for i in chakra_et.operator_times(found) if i.name == "ProfilerStep#1")
+    assert step.self_ns == 850_000
+
+
 def test_a_duration_that_is_asked_for_is_that_of_all_that_the_node_owns(products: Trace) -> None:
     done = replay(products, duration=lambda n: 9_000 if n.name == "aten::mm" else None)
     assert done.figures[0].span_ns == 4_350_000 - 4 * 1_020_000

@@ -6,7 +6,13 @@ from chakra_et.model.edges import Edges
 from chakra_et.model.groups import ProcessGroup
 from chakra_et.model.metadata import Metadata, MetadataAttribute
 from chakra_et.model.nodes import UNKNOWN_NS, Node, NodeIO, Nodes
-from chakra_et.model.time_parts import GAP, TimeParts, set_time_parts, time_parts
+from chakra_et.model.time_parts import (
+    GAP,
+    TimeParts,
+    between_operations,
+    set_time_parts,
+    time_parts,
+)
 from chakra_et.model.trace import Trace
 from chakra_et.model.trace_set import TraceSet
 
@@ -28,6 +34,7 @@ __all__ = [
     "TimeParts",
     "Trace",
     "TraceSet",
+    "between_operations",
     "set_time_parts",
     "time_parts",
 ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.definitions import Kind
+from chakra_et.definitions import Kind, NodeType
 
 if TYPE_CHECKING:
     from chakra_et.model.nodes import Nodes
@@ -23,6 +23,7 @@ NAME: Final = "time_parts"
 GAP: Final = -1
 """The owner of time in which a thread does nothing that was recorded: mostly Python's."""
 _GAP: Final = "gap"
+_ANNOTATION: Final = "user_annotation"
 _OWNER: Final = re.compile(r"gap|[0-9]{1,20}")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}")
 
@@ -105,6 +106,19 @@ def time_parts(nodes: Nodes) -> TimeParts:
     return TimeParts(
         everyone[order], np.concatenate((owner, rows))[order], np.concatenate((ns, own))[order]
     )
+
+
+def between_operations(nodes: Nodes, parts: TimeParts) -> npt.NDArray[np.bool_]:
+    """Which parts are time between operations, mostly Python's: gaps, and what annotations own.
+
+    An annotation (`record_function`, a step of the profiler) does nothing itself.
+    """
+    annotates = np.zeros(len(nodes), np.bool_)
+    for column in nodes.attributes.named("category"):
+        named = [category == _ANNOTATION for category in column.values]
+        annotates[column.rows] = np.array(named, np.bool_)
+    annotates &= nodes.type == NodeType.COMP
+    return np.asarray(parts.gap | np.append(annotates, False)[parts.owner])
 
 
 def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:

@@ -25,7 +25,7 @@ TOP: Final = 10
 BOUNDS: Final = ("host", "device", "communication", "gap", "late", "contention", "idle")
 _UNEXPLAINED: Final = ("late", "contention", "idle")
 _BOUND: Final = np.array(
-    [BOUNDS.index(what) for what in ("host", "gap", "gap", "late", "contention")], np.int64
+    [BOUNDS.index(what) for what in ("host", "gap", "gap", "gap", "late", "contention")], np.int64
 )
 """What bounds the path in a piece of each `Form`; of work it is the node that says so."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.model import TimeParts
+from chakra_et.model import TimeParts, between_operations
 from chakra_et.replay.columns import Columns
 
 Rows = npt.NDArray[np.int64]
@@ -106,14 +106,14 @@ def _breakdown(
 ) -> Breakdown:
     """Unions of intervals: computing and communicating, each alone and both at once.
 
-    Where a trace has no device work but communication, host nodes are what computes, less gaps.
+    Where a trace has no device work but communication, operations of the host are what computes.
     """
     communicates = columns.communication & placed
     computes = columns.device & ~columns.communication & placed
     on_host = not computes.any()
     if on_host:
         computes = ~columns.device & placed
-    busy = _busy(parts, computes, start) if on_host else (start[computes], end[computes])
+    busy = _busy(columns, parts, computes, start) if on_host else (start[computes], end[computes])
     calls = start[communicates], end[communicates]
     c, m = _union(*busy), _union(*calls)
     begins, ends = (np.concatenate(pair) for pair in zip(busy, calls, strict=True))
@@ -121,12 +121,12 @@ def _breakdown(
     return Breakdown(c - both, both, m - both, max(span - (c + m - both), 0))
 
 
-def _busy(parts: TimeParts, chosen: Mask, start: Rows) -> tuple[Rows, Rows]:
-    """Starts and ends of the parts of some nodes, less gaps."""
+def _busy(columns: Columns, parts: TimeParts, chosen: Mask, start: Rows) -> tuple[Rows, Rows]:
+    """Starts and ends of the parts of some nodes, less the time between operations."""
     ends = np.cumsum(parts.ns)
     first = np.searchsorted(parts.node, np.arange(len(chosen)))
     ends += (start - (ends - parts.ns)[first])[parts.node]
-    use = chosen[parts.node] & ~parts.gap
+    use = chosen[parts.node] & ~between_operations(columns.trace.nodes, parts)
     return (ends - parts.ns)[use], ends[use]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.model import TimeParts
+from chakra_et.model import TimeParts, between_operations
 from chakra_et.replay.columns import Columns
 
 Rows = npt.NDArray[np.int64]
@@ -33,8 +33,9 @@ class Form(IntEnum):
     WORK = 0, "{}"
     AFTER = 1, "Python after {}"
     BEFORE = 2, "Python before {}"
-    LATE = 3, "late start of {}"
-    CONTENTION = 4, "start of {} beside other streams"
+    IN = 3, "Python in {}"
+    LATE = 4, "late start of {}"
+    CONTENTION = 5, "start of {} beside other streams"
 
 
 _LABELS: Final = [form.label for form in Form]
@@ -44,35 +45,34 @@ _LABELS: Final = [form.label for form in Form]
 class Pieces:
     """Pieces of the nodes of all ranks, by node and in the order of time; rows are those of a plan.
 
-    `named[i]` is the node that piece i is about: who owns it, what came before a gap, or what was
-    delayed. `form[i]` is a `Form`.
+    `named[i]` is the node that piece i is about: who owns it, what ran before a gap, or what was
+    delayed. `form[i]` is a `Form`. `own[i]` says whether the piece is the own part of its node.
     """
 
     node: Rows
     named: Rows
     ns: Rows
     form: Rows
+    own: Mask
 
     @classmethod
     def of(cls, ranks: Sequence[Columns], parts: Sequence[TimeParts], first: Rows) -> Pieces:
         """The pieces of durations of `parts`; the rows of each rank begin at `first`."""
         found = [cls._of_rank(*rank) for rank in zip(ranks, parts, first.tolist(), strict=True)]
-        columns = zip(*((f.node, f.named, f.ns, f.form) for f in found), strict=True)
+        columns = zip(*((f.node, f.named, f.ns, f.form, f.own) for f in found), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     @classmethod
     def _of_rank(cls, columns: Columns, parts: TimeParts, first: int) -> Pieces:
-        gap, same = parts.gap, np.append(False, parts.node[1:] == parts.node[:-1])
-        before = np.append(parts.node[:1], parts.owner[:-1])
-        named = np.where(gap, np.where(same, before, parts.node), parts.owner)
-        form = np.where(gap, np.where(same, Form.AFTER, Form.BEFORE), Form.WORK)
-        node, ns = parts.node, parts.ns
+        named, form = _named(parts, between_operations(columns.trace.nodes, parts))
+        node, ns, own = parts.node, parts.ns, parts.own
         for delay, what in ((columns.contention, Form.CONTENTION), (columns.late, Form.LATE)):
             rows = np.flatnonzero(delay)
             node, named = np.append(rows, node), np.append(rows, named)
             ns, form = np.append(delay[rows], ns), np.append(np.full(len(rows), what), form)
+            own = np.append(np.zeros(len(rows), np.bool_), own)
         order = np.argsort(node, kind="stable")
-        return cls(node[order] + first, named[order] + first, ns[order], form[order])
+        return cls(node[order] + first, named[order] + first, ns[order], form[order], own[order])
 
     def passed(self, nodes: Rows, took: Rows, whole: Mask, delayed: Mask) -> Pieces:
         """The pieces of some nodes, as far as they make up what each takes.
@@ -91,10 +91,9 @@ class Pieces:
         ns = np.clip(took[step] - (until - ns), 0, ns)
         rest = took.copy()
         np.subtract.at(rest, step, ns)
-        node, named, form = self.node[piece], self.named[piece], self.form[piece]
-        own = (form == Form.WORK) & (named == node)
+        own = self.own[piece]
         ns[own] += rest[step[own]]
-        return Pieces(node, named, ns, form)
+        return Pieces(self.node[piece], self.named[piece], ns, self.form[piece], own)
 
     def by_name(
         self, names: Sequence[list[str]], name_code: Rows, first: Rows
@@ -111,3 +110,18 @@ class Pieces:
                 code, form = divmod(used, len(Form))
                 found[_LABELS[form].format(mine[code])] += int(sums[used])
         return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _named(parts: TimeParts, between: Mask) -> tuple[Rows, Rows]:
+    """What each part is named after, and how: time between operations after what ran before."""
+    place = np.arange(len(parts.node))
+    ran = np.maximum.accumulate(np.where(between, -1, place))
+    follows = between & (ran >= 0) & (parts.node[ran] == parts.node)
+    inside = between & ~follows & ~parts.gap
+    before = between & ~follows & parts.gap
+    named = np.where(follows, parts.owner[ran], np.where(before, parts.node, parts.owner))
+    choices = [(follows, Form.AFTER), (inside, Form.IN), (before, Form.BEFORE)]
+    form = np.full(len(place), int(Form.WORK), np.int64)
+    for mask, what in choices:
+        form[mask] = what
+    return named, form

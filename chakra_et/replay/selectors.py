@@ -2,8 +2,8 @@
 
 `name~gemm` takes the nodes whose name the regular expression `gemm` finds, `type=COMM_COLL` those
 whose field equals. Fields are `name`, `type` and every attribute. What is chosen is time, wherever
-it lies: that of a node may lie in the intervals of others. `gap=true` takes the pauses on host
-threads, which no other field describes.
+it lies: that of a node may lie in the intervals of others. `gap=true` takes the time between
+operations of host threads, in annotations and outside of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
-from chakra_et.model import TimeParts, Trace
+from chakra_et.model import TimeParts, Trace, between_operations
 from chakra_et.model.nodes import type_label
 
 GAP_FIELD: Final = "gap"
@@ -24,14 +24,15 @@ _SELECTOR = re.compile(r"(?P<field>[\w.]+)(?P<how>!?[~=])(?P<wanted>.*)", re.DOT
 
 
 def select_parts(trace: Trace, parts: TimeParts, selector: str) -> npt.NDArray[np.bool_]:
-    """The parts of time that a selector names: those of the nodes it names, or the gaps.
+    """The parts of time that a selector names: those of the nodes it names, or between operations.
 
     Raises ChakraError for a selector that is not understood.
     """
-    gaps = parts.gap
     field, how, wanted = _parsed(selector)
     if field == GAP_FIELD:
-        return np.asarray(gaps ^ (wanted.lower() != "true") ^ how.startswith("!"))
+        between = between_operations(trace.nodes, parts)
+        return np.asarray(between ^ (wanted.lower() != "true") ^ how.startswith("!"))
+    gaps = parts.gap
     chosen = np.append(select(trace, selector), how.startswith("!"))
     return chosen[np.where(gaps, -1, parts.owner)]
 
