@@ -18,7 +18,8 @@ from chakra_et.linker.activities import UNTIMED, collect
 from chakra_et.linker.hand_over import find_hand_over
 from chakra_et.linker.host_time import _ended_elsewhere
 from chakra_et.linker.nesting import NONE
-from chakra_et.model import Trace
+from chakra_et.model import EdgeKind, Trace
+from chakra_et.replay import replay
 
 OTHER = 4003
 EVIDENCE = "arrow from a forward to its backward operation: evidence, not work"
@@ -212,3 +213,24 @@ def test_what_ended_last_on_another_thread(
     ends, lanes = _ended_elsewhere(lane, end, np.array([0, 1, 3]), own, when)
     assert ends.tolist() == [UNTIMED if e is None else e[0] for e in expected]
     assert lanes.tolist() == [NONE if e is None else -e[1] for e in expected]
+
+
+@pytest.mark.parametrize("category", ["user_annotation", "cpu_op"])
+def test_a_thread_waits_within_an_annotation_which_does_nothing_itself(
+    tmp_path: Path, category: str
+) -> None:
+    """Not so within an operation: that it waited is not known of it."""
+    profile = (
+        Profile()
+        .op("forward", 0, 100)
+        .op("backward pass", 100, 900, cat=category)
+        .op("aten::mm", 150, 800, tid=BACKWARD)
+        .op("step", 1010, 50)
+    )
+    trace = convert(None, profile.write(tmp_path / "device.json")).trace
+    (product,), (step,) = trace.nodes.where(name="aten::mm"), trace.nodes.where(name="step")
+    waits = category == "user_annotation"
+    assert ((product.id, EdgeKind.THREAD, True) in step.edges) is waits
+    assert replay(trace).figures[0].span_error == 0
+    faster = replay(trace, scale=[("name=aten::mm", 0.5)]).figures[0]
+    assert faster.span_ns == (660_000 if waits else 1_060_000)

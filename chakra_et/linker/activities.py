@@ -21,6 +21,7 @@ from chakra_et.linker.nesting import NONE, enclosing, ties
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_ANNOTATION: Final = "user_annotation"
 _DEEPEST: Final = 64
 """How deep calls are followed."""
 
@@ -41,6 +42,7 @@ class Activities:
     are no work and stand between many that wait for many, have `Role.SYNC` and neither host nor
     record. `rests` are rows of what is left of others behind their last launch (see `rests.py`):
     they have no record of their own. `device` is the number of the device that work runs on.
+    `annotates` marks annotations of users and libraries, which do nothing themselves.
     """
 
     host: Rows
@@ -58,6 +60,7 @@ class Activities:
     beside: Rows
     rests: Rows
     device: Rows
+    annotates: Mask
 
     def __len__(self) -> int:
         return len(self.host)
@@ -114,6 +117,7 @@ def collect(
         beside=np.zeros(0, np.int64),
         rests=np.zeros(0, np.int64),
         device=np.full(len(record), NONE, np.int64),
+        annotates=np.zeros(len(record), np.bool_),
     )
     if device is not None:
         _take_times(table, device)
@@ -140,6 +144,8 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
         own[use] = told[use]
     table.lane[timed] = codes(work, place, line)
     table.device[timed[work]] = place[work]
+    named = np.array([c == _ANNOTATION for c in device.categories.in_order], np.bool_)
+    table.annotates[timed] = named[device.category[rows]] & ~work
 
 
 def _nest(table: Activities, device: DeviceTrace) -> None:
@@ -184,6 +190,7 @@ def with_joins(table: Activities, time_ns: Rows, lane: Rows) -> Activities:
         "lane": lane,
         "called_by": np.full(count, Evidence.CALL_NESTING, np.uint8),
         "launched_by": np.full(count, Evidence.LAUNCH_CORRELATION, np.uint8),
+        "annotates": np.zeros(count, np.bool_),
     }
     return replace(table, **{n: np.append(getattr(table, n), column) for n, column in new.items()})
 

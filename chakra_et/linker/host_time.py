@@ -157,9 +157,19 @@ def _busy_until(
 ) -> Rows:
     """For each activity, when something last ended on its thread before the next start there.
 
-    For the last activity of a thread: when the thread's last operation ended.
+    For the last activity of a thread: when the last of all ended. Else the end of an annotation
+    does not count, as it does nothing itself.
     """
-    lane, end = table.lane[order], table.end_ns[order]
+    does = np.where(table.annotates, table.start_ns, table.end_ns)
+    until = _last_end_before(order, table.lane, does, following, last)
+    return np.where(last, _last_end_before(order, table.lane, table.end_ns, following, last), until)
+
+
+def _last_end_before(
+    order: Rows, lanes: Rows, ends: Rows, following: Rows, last: npt.NDArray[np.bool_]
+) -> Rows:
+    """The last end on each activity's thread before the next start there, or of all."""
+    lane, end = lanes[order], ends[order]
     sorted_by_end = np.lexsort((end, lane))
     lanes_by_end, ends = lane[sorted_by_end], end[sorted_by_end]
     limit = np.where(last, np.iinfo(np.int64).max, following)

@@ -106,6 +106,7 @@ def with_rests(table: Activities, rests: Rests) -> Activities:
         "lane": table.lane[rests.after],
         "role": table.role[rests.after],
         "called_by": np.full(len(rests), Evidence.CALL_NESTING, np.uint8),
+        "annotates": np.zeros(len(rests), np.bool_),
         "launched_by": np.full(len(rests), Evidence.LAUNCH_CORRELATION, np.uint8),
     }
     place = np.empty(len(table), np.int64)
