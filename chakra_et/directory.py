@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from chakra_et.conversion import Conversion, Options, PathLike, convert_one, convert_pair
 from chakra_et.errors import ChakraError
@@ -31,6 +32,11 @@ _NAMED: Final = 5
 """So many of the files that are passed over are named."""
 
 
+Outcome: TypeAlias = list[Conversion] | ChakraError
+Step: TypeAlias = Callable[[int, int], None]
+"""Hears how many ranks are done, and of how many."""
+
+
 class Conversions(list[Conversion]):
     """The conversions of a run, and the files that were no part of it."""
 
@@ -51,6 +57,7 @@ def convert_files(
     align_clocks: bool = False,
     jobs: int | None = None,
     force: bool = False,
+    step: Step | None = None,
 ) -> Conversions:
     """Convert files of any kind that is read here, told by content, in any order.
 
@@ -66,8 +73,9 @@ def convert_files(
 
     `jobs` ranks are converted at the same time, by default as many as cores and free memory allow;
     the result does not depend on it. A directory that holds ranks of another run is refused,
-    unless `force` may remove those that a manifest lists. Raises ChakraError as `convert` does, and
-    when there is nothing to convert or two recordings have one rank; then nothing is written.
+    unless `force` may remove those that a manifest lists. `step` is called with the number of ranks
+    that are converted, and of all. Raises ChakraError as `convert` does, and when there is nothing
+    to convert or two recordings have one rank; then nothing is written.
     """
     if jobs is not None and jobs < 1:
         raise ChakraError(f"{jobs} jobs", remedy="Give --jobs a number from 1 on.")
@@ -82,8 +90,29 @@ def convert_files(
             _expect_one(pairs, "this is the name of one file", target)
             found = [_convert_to_file(target, pairs[0], options)]
         else:
-            found = _convert_to(target, pairs, options, prefix, jobs, force)
+            crew = _Crew(_sensible_jobs(pairs, jobs), step or _nobody)
+            found = _convert_to(target, pairs, options, prefix, crew, force)
     return _with_others(found, others)
+
+
+@dataclass(frozen=True)
+class _Crew:
+    """How many conversions are made at the same time, and who hears of those that are done."""
+
+    jobs: int
+    step: Step
+
+    def counted(self, outcomes: Iterable[Outcome], count: int) -> list[Outcome]:
+        """All outcomes, each told as it comes."""
+        found = []
+        for outcome in outcomes:
+            found.append(outcome)
+            self.step(len(found), count)
+        return found
+
+
+def _nobody(_done: int, _of: int) -> None:
+    """Nobody wants to hear."""
 
 
 def convert_directory(
@@ -114,17 +143,14 @@ def _convert_to(
     pairs: list[Pair],
     options: Options,
     prefix: str,
-    jobs: int | None,
+    crew: _Crew,
     force: bool,
 ) -> list[Conversion]:
     """The conversions of all pairs, in order of rank, written to a directory if that is given."""
-    jobs = min(jobs or _sensible_jobs(pairs), len(pairs))
-    if any(file.is_pipe for pair in pairs for file in pair.files):
-        jobs = 1
     if target is None:
-        return _in_order(_numbered(pairs, _convert_together(pairs, options, None, jobs)))
+        return _in_order(_numbered(pairs, _convert_together(pairs, options, None, crew)))
     with run_directory(target, prefix, force) as run:
-        found = _numbered(pairs, _convert_together(pairs, options, run.stage, jobs))
+        found = _numbered(pairs, _convert_together(pairs, options, run.stage, crew))
         for number, conversion in found.items():
             _publish(run, conversion, f"{prefix}.{number}.et")
     return _in_order(found)
@@ -148,10 +174,10 @@ def _expect_one(pairs: list[Pair], problem: str, path: Path | None = None) -> No
 
 
 def _convert_together(
-    pairs: list[Pair], options: Options, staging: Path | None, jobs: int
+    pairs: list[Pair], options: Options, staging: Path | None, crew: _Crew
 ) -> list[list[Conversion]]:
     """The conversions of each pair; those that other ranks tell something of are made anew."""
-    found = _convert_all(pairs, options, staging, jobs)
+    found = _convert_all(pairs, options, staging, crew)
     accounts = [c.report.account for of_pair in found for c in of_pair]
     told = settle([account for account in accounts if account is not None])
     verdicts = _verdicts(found)
@@ -159,7 +185,7 @@ def _convert_together(
     again = [p for p, of_pair in enumerate(found) if any(c.report.rank in better for c in of_pair)]
     if again:
         options = replace(options, told=told, verdicts=verdicts)
-        anew = _convert_all([pairs[place] for place in again], options, staging, jobs, again)
+        anew = _convert_all([pairs[place] for place in again], options, staging, crew, again)
         for place, of_pair in zip(again, anew, strict=True):
             found[place] = of_pair
     for conversion in (c for of_pair in found for c in of_pair):
@@ -183,7 +209,7 @@ def _convert_all(
     pairs: list[Pair],
     options: Options,
     staging: Path | None,
-    jobs: int,
+    crew: _Crew,
     places: Iterable[int] | None = None,
 ) -> list[list[Conversion]]:
     """The conversions of each pair. Raises the first error, after all were tried.
@@ -194,14 +220,16 @@ def _convert_all(
         (pair, options, None if staging is None else staging / str(place))
         for place, pair in zip(range(len(pairs)) if places is None else places, pairs, strict=True)
     ]
-    if jobs == 1:
-        outcomes = [_tried(*item) for item in work]
+    if crew.jobs == 1:
+        outcomes = crew.counted(starmap(_tried, work), len(work))
     else:
         # Threads only wait here; the work is done by an interpreter of its own for each pair.
         running: list[Aside] = []
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(crew.jobs) as pool:
             try:
-                outcomes = list(pool.map(lambda item: _tried_aside(running, *item), work))
+                outcomes = crew.counted(
+                    pool.map(lambda item: _tried_aside(running, *item), work), len(work)
+                )
             except BaseException:
                 for aside in running:
                     aside.end()
@@ -211,9 +239,6 @@ def _convert_all(
         if isinstance(outcome, ChakraError):
             raise _explained(outcome, pair, len(converted), len(pairs))
     return converted
-
-
-Outcome = list[Conversion] | ChakraError
 
 
 def _tried(pair: Pair, options: Options, stage: Path | None) -> Outcome:
@@ -300,11 +325,15 @@ def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:
     conversion.report.output["path"] = str(conversion.output)
 
 
-def _sensible_jobs(pairs: list[Pair]) -> int:
-    """As many as cores and free memory allow; one where the files are small."""
-    sizes = [sum(file.bytes for file in pair.files) for pair in pairs]
-    largest = max(sizes)
+def _sensible_jobs(pairs: list[Pair], asked: int | None) -> int:
+    """As many as asked for, else as cores and free memory allow; one where the files are small."""
+    if any(file.is_pipe for pair in pairs for file in pair.files):
+        return 1
+    if asked is not None:
+        return min(asked, len(pairs))
+    largest = max(sum(file.bytes for file in pair.files) for pair in pairs)
     if largest < _LARGE_BYTES:
         return 1
     cores = os.cpu_count() or 1
-    return max(1, min(cores, int(available_bytes() / (_MEMORY_FACTOR * largest))))
+    room = int(available_bytes() / (_MEMORY_FACTOR * largest))
+    return max(1, min(cores, room, len(pairs)))

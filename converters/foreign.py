@@ -41,11 +41,12 @@ def _begins(name: str, pattern: bytes, remedy: str = WANTED) -> Format:
     return Format(name, View.NONE, recognise, remedy)
 
 
-def _is_called(name: str, *endings: str) -> Format:
+def _is_called(name: str, *endings: str, begins: bytes | None = None) -> Format:
     """A format whose beginning is not published: only here the name of the file tells."""
 
     def recognise(head: Head) -> int | None:
-        return 0 if head.name.lower().endswith(endings) else None
+        known = begins is not None and head.start.startswith(begins)
+        return 0 if known or head.name.lower().endswith(endings) else None
 
     return Format(name, View.NONE, recognise, _RECORD)
 
@@ -94,12 +95,9 @@ FORMATS: Final = (
         "Fetch it with `git lfs pull`.",
         identify=_pointed_at,
     ),
-    _begins(
-        "a git-annex pointer; the file itself is not here", _ANNEX, "Fetch it with `git annex get`."
-    ),
+    _begins("a git-annex pointer", _ANNEX, "Fetch the file itself with `git annex get`."),
     _is_called("a report of Nsight Systems", ".nsys-rep", ".qdrep", ".qdstrm"),
-    _is_called("a report of Nsight Compute", ".ncu-rep"),
-    _begins("a report of Nsight Compute (NVR)", rb"NVR\x00", _RECORD),
+    _is_called("a report of Nsight Compute", ".ncu-rep", begins=b"NVR\x00"),
     _repeats("a Perfetto trace (protobuf)", lambda planes: not planes, _PERFETTO),
     _repeats(
         "an XLA profile (xplane)",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ import pytest
 import typer
 from command import chakra
 from places import EXAMPLES, ROOT, names_in
+from rich.console import Console
 from traces import coll, node, trace
 
 import chakra_et
+from chakra_et.cli import progress
 from chakra_et.cli.app import VERBS, command_line
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -206,3 +210,32 @@ def test_a_feeder_is_replaced_only_if_somebody_agrees(tmp_path: Path, answer: st
     else:
         again = chakra("feeder", "--facade", "astra-sim", "--into", tmp_path)
         assert again.code == 0, "what is ours may be replaced"
+
+
+# --- Signs of life -------------------------------------------------------------------------------
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    seen = []
+    for terminal in (True, False):
+        written = io.StringIO()
+        console = Console(file=written, force_terminal=terminal, width=80)
+        monkeypatch.setattr(progress, "Console", lambda console=console, **_: console)
+        with progress.working("converting") as step:
+            step(3, 8)
+            deadline = time.monotonic() + 5
+            while terminal and "3/8" not in written.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.01)
+        seen.append(written.getvalue())
+    assert "converting" in seen[0]
+    assert "3/8" in seen[0]
+    assert seen[1] == ""
+
+
+def test_each_rank_that_is_converted_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    chakra_et.convert_files(
+        EXAMPLES / "ddp_2rank", None, jobs=1, step=lambda done, of: told.append((done, of))
+    )
+    assert told[:2] == [(1, 2), (2, 2)]

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.outputs import expect_directory
+from chakra_et.cli.progress import working
 from chakra_et.cli.show_report import show_conversions
 from chakra_et.cli.targets import (
     HOST_HELP,
@@ -145,19 +146,20 @@ def convert_command(
         "align_clocks": align_clocks,
     }
     written = None if target is not None else output
-    if files:
-        conversions = convert_files(
-            files, written, prefix=prefix or "trace", jobs=jobs, force=force, **options
-        )
-    else:
+    if not files:
         _refuse_for_pairs(jobs=jobs, prefix=None if target is not None else prefix)
-        conversions = Conversions([convert(host, device, written, **options)], [])
+    name = prefix or "trace"
+    with working("converting") as step:
+        if files:
+            conversions = convert_files(
+                files, written, prefix=name, jobs=jobs, force=force, step=step, **options
+            )
+        else:
+            conversions = Conversions([convert(host, device, written, **options)], [])
     console = console_for(stderr=is_standard_output(output))
     sound, cures = True, None
     if target is not None:
-        cures, sound = _cure(
-            console, conversions, output, prefix or "trace", target, host_time, force
-        )
+        cures, sound = _cure(console, conversions, output, name, target, host_time, force)
     if report is not None:
         write_json(_content(conversions, cures, alone=not files), report)
     if not quiet:

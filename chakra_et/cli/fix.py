@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.outputs import expect_directory, write_ranks
+from chakra_et.cli.progress import working
 from chakra_et.cli.targets import (
     HOST_HELP,
     TARGET_HELP,
@@ -83,9 +84,10 @@ def fix_command(
     if target is not None:
         expect_directory(output)
     found = trace_files(path)
-    traces = TraceSet({rank: read(file) for rank, file in found.items()})
     split_ns = None if split_us is None else round(split_us * 1000)
-    cured = cure(traces, target and target.value, host=host.value, cut=cut, split_ns=split_ns)
+    with working("curing"):
+        traces = TraceSet({rank: read(file) for rank, file in found.items()})
+        cured = cure(traces, target and target.value, host=host.value, cut=cut, split_ns=split_ns)
     name = prefix or next(iter(found.values())).name.split(".")[0]
     if target is not None:
         write_for_astra_sim(cured.traces, output, name, force)

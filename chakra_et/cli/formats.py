@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.table import Table
 
-from chakra_et.cli.terminal import console_for, print_json, say, show_table
+from chakra_et.cli.terminal import console_for, print_json, show_rows, show_table
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import FORMATS
 from chakra_et.shown import line
@@ -31,10 +31,10 @@ EXAMPLES: Final = {
 def formats_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List the formats that are read and written, and those that are recognised only.
+    """List the formats that are read and written, and those that are only recognised.
 
     All are told by content, never by name. Each may be compressed with gzip or zstd, and packed
-    with tar or zip.
+    with tar or zip. Files that are refused come with what to do instead.
     """
     if as_json:
         print_json([_as_dict(form) for form in FORMATS])
@@ -48,10 +48,12 @@ def formats_command(
             written = ", ".join(form.suffixes)
             table.add_row(line(form.name), "yes", written, _HOLDS[form.view])
     show_table(console, table)
-    say(console, "\nRecognised, to say what to do instead:".strip())
-    for form in FORMATS:
-        if form.read is None:
-            say(console, f"  {form.called}")
+    others = [form for form in FORMATS if form.read is None]
+    rows = (
+        ("passed over", [form.name for form in others if form.own]),
+        ("refused", [form.called for form in others if not form.own]),
+    )
+    show_rows(console, [(label, ", ".join(names)) for label, names in rows])
 
 
 def _as_dict(form: Format) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.table import Table
 from typer.core import TyperCommand
 
 from chakra_et.cli.outputs import write_ranks
+from chakra_et.cli.progress import working
 from chakra_et.cli.targets import ForceOption
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
@@ -87,7 +88,8 @@ def replay_command(
 
     Several ranks run together: their collectives and messages begin when the last member arrives.
     """
-    traces = read_set(source)
+    with working("reading"):
+        traces = read_set(source)
     if network is not None and len(traces) == 1:
         _warn("--network does nothing for one rank: no other one takes part in its transfers")
     scaled = [_scale(text) for text in scale or []]
@@ -95,11 +97,9 @@ def replay_command(
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
         if not any(select_parts(trace, part, selector).any() for trace, part in parts):
             _warn(f"--scale {selector!r} fits no node")
-    done = replay(
-        traces,
-        scale=scaled,
-        network=None if network is None else _network(network),
-    )
+    model = None if network is None else _network(network)
+    with working("replaying"):
+        done = replay(traces, scale=scaled, network=model)
     if output is not None:
         names = {rank: f"replayed.{rank}.et" for rank in done.traces}
         write_ranks(done.traces, output, names, "replayed", force)
@@ -140,9 +140,9 @@ def _network(text: str) -> AlphaBeta:
 
 def _show(console: Console, done: Replay) -> None:
     """A table of figures, and a line for each critical path; both fit eighty columns."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 1, 0, 0))
     for title in ("rank", "span ms", "recorded", "error", "kernels", "p95", "comm ms", "recorded"):
-        table.add_column(title, justify="left" if title == "rank" else "right")
+        table.add_column(title, justify="left" if title == "rank" else "right", overflow="fold")
     for rank, found in done.figures.items():
         table.add_row(*_row(rank, found))
     show_table(console, table)

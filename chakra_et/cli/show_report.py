@@ -11,34 +11,35 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from chakra_et.cli.terminal import say, show_rows, show_table, size
+from chakra_et.cli.terminal import WARNING, Row, say, show_rows, show_table, size
 from chakra_et.conversion import Conversion
 from chakra_et.directory import Conversions, told_passed_over
 from chakra_et.linker.report import Report, Tally
 
-_WARNINGS_SHOWN: Final = 6
+_WARNINGS_SHOWN: Final = 5
+_JOINED_SHOWN: Final = 3
 _RANKS_SHOWN: Final = 10
 _DIGITS: Final = re.compile(r"\d+")
 
 
 def show_conversions(console: Console, conversions: Conversions, verbose: bool = False) -> None:
     """The report of a run: of one rank in lines, of several in a table."""
-    last = told_passed_over(conversions.passed_over)
-    if len(conversions) == 1 or verbose:
+    last = _warnings(conversions, verbose)
+    if len(conversions) == 1:
+        _show_one(console, conversions[0], verbose, last)
+    elif verbose:
         for conversion in conversions:
-            _show_one(console, conversion, verbose)
+            _show_one(console, conversion, verbose, [])
+        show_rows(console, last)
     else:
-        _show_run(console, conversions)
-    _show_warnings(console, conversions, last, verbose)
-    if last is not None:
-        say(console, f"  {last}", "yellow")
+        _show_run(console, conversions, last)
 
 
-def _show_one(console: Console, conversion: Conversion, verbose: bool) -> None:
+def _show_one(console: Console, conversion: Conversion, verbose: bool, last: list[Row]) -> None:
     report = conversion.report
     rank = "" if report.rank is None else f" (rank {report.rank})"
     say(console, f"{conversion.output or 'trace'}{rank}: {_written(report)}", "bold")
-    show_rows(console, _in_full(report) if verbose else _in_short(report))
+    show_rows(console, (_in_full(report) if verbose else _in_short(report)) + last)
 
 
 def _written(report: Report) -> str:
@@ -159,44 +160,51 @@ def _size(item: Mapping[str, Any]) -> str:
     return size(item["bytes"]) + (f" and {unknown} of unknown size" if unknown else "")
 
 
-def _show_run(console: Console, conversions: Conversions) -> None:
+def _show_run(console: Console, conversions: Conversions, last: list[Row]) -> None:
     """Several ranks: a row for each, and sums below."""
     reports = [conversion.report for conversion in conversions]
     outputs = [report.output for report in reports if report.output is not None]
-    written = sum(output["bytes"] for output in outputs)
     nodes = sum(sum(report.nodes.values()) for report in reports)
     edges = sum(count for report in reports for count, _ in report.edges.values())
     folder = conversions[0].output.parent if conversions[0].output else None
     place = f"{folder}: " if folder is not None else ""
-    total = f"{nodes} nodes, {edges} edges" + (f", {size(written)}" if outputs else "")
-    say(console, f"{place}{len(reports)} ranks, {total}", "bold")
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
-    for title in ("rank", "host nodes", "device events", "left out", "nodes", "edges", "file"):
-        table.add_column(title, justify="left" if title in ("rank", "file") else "right")
-    for conversion in conversions[:_RANKS_SHOWN]:
-        table.add_row(*_row(conversion))
-    show_table(console, table)
+    written = f", {size(sum(output['bytes'] for output in outputs))}" if outputs else ""
+    say(console, f"{place}{len(reports)} ranks, {nodes} nodes, {edges} edges{written}", "bold")
+    show_table(console, _ranks(conversions))
     if len(reports) > _RANKS_SHOWN:
         say(console, f"  and {len(reports) - _RANKS_SHOWN} more ranks (-v shows all)", "dim")
-    rows = [("joined", text) for text in _joined(reports)] + [("edges", _edges(reports))]
+    rows = [("joined", text) for text in _joined(reports)[:_JOINED_SHOWN]]
+    rows.append(("edges", _edges(reports)))
     if any(report.communication for report in reports):
         rows.append(("communication", _communication(reports)))
-    show_rows(console, rows)
+    show_rows(console, rows + last)
 
 
-def _row(conversion: Conversion) -> list[str]:
+def _ranks(conversions: Conversions) -> Table:
+    """A row for each of the first ranks; columns of nothing but zeros are left out."""
+    rows = [_row(conversion) for conversion in conversions]
+    titles = [title for title in rows[0] if any(row[title] not in ("0", "") for row in rows)]
+    table = Table(box=None, padding=(0, 1, 0, 1), header_style="dim")
+    for title in titles:
+        table.add_column(title, justify="left" if title in ("rank", "file") else "right")
+    for row in rows[:_RANKS_SHOWN]:
+        table.add_row(*(row[title] for title in titles))
+    return table
+
+
+def _row(conversion: Conversion) -> dict[str, str]:
     report = conversion.report
     events = report.device_events
     lost = report.host_nodes.left_out.total() + events.left_out.total()
-    return [
-        "-" if report.rank is None else str(report.rank),
-        str(report.host_nodes.total),
-        str(events.total),
-        str(lost),
-        str(sum(report.nodes.values())),
-        str(sum(count for count, _ in report.edges.values())),
-        conversion.output.name if conversion.output else "",
-    ]
+    return {
+        "rank": "-" if report.rank is None else str(report.rank),
+        "host": str(report.host_nodes.total),
+        "device": str(events.total),
+        "left out": str(lost),
+        "nodes": str(sum(report.nodes.values())),
+        "edges": str(sum(count for count, _ in report.edges.values())),
+        "file": conversion.output.name if conversion.output else "",
+    }
 
 
 def _joined(reports: list[Report]) -> list[str]:
@@ -216,20 +224,26 @@ def _joined(reports: list[Report]) -> list[str]:
     return lines
 
 
-def _show_warnings(
-    console: Console, conversions: Conversions, last: str | None, verbose: bool
-) -> None:
-    """The warnings of all ranks; those that differ in numbers only count as one."""
+def _warnings(conversions: Conversions, verbose: bool) -> list[Row]:
+    """The warnings of all ranks; those that differ in numbers only count as one.
+
+    Files that were passed over come last.
+    """
+    last = told_passed_over(conversions.passed_over)
     alike: dict[str, list[tuple[Conversion, str]]] = {}
     for conversion in conversions:
         for warning in conversion.report.warnings:
             if warning != last:
                 alike.setdefault(_DIGITS.sub("#", warning), []).append((conversion, warning))
     most = len(alike) if verbose else _WARNINGS_SHOWN
+    rows: list[Row] = []
     for told in list(alike.values())[:most]:
         more = len(told) - 1
         others = f" (and the like on {more} more rank{'s' * (more > 1)})" if more else ""
         where = f"rank {told[0][0].report.rank}: " if len(conversions) > 1 else ""
-        say(console, f"  warning: {where}{told[0][1]}{others}", "yellow")
+        rows.append((WARNING, f"{where}{told[0][1]}{others}"))
     if len(alike) > most:
-        say(console, f"  and {len(alike) - most} more warnings (-v shows all)", "yellow")
+        rows.append((WARNING, f"{len(alike) - most} more warnings (-v shows all)"))
+    if last is not None:
+        rows.append((WARNING, last))
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +15,12 @@ from chakra_et.shown import line
 _PIPE_WIDTH: Final = 1 << 16
 """Wider than any line, for output that nobody wraps."""
 _PREFIXES: Final = ((1 << 40, "TB", 1e12), (1 << 30, "GB", 1e9), (1 << 20, "MB", 1e6))
+
+
+Row: TypeAlias = tuple[str, object]
+"""A label and a text."""
+WARNING: Final = "warning"
+"""The label of a warning."""
 
 
 def console_for(*, stderr: bool = False) -> Console:
@@ -32,13 +38,13 @@ def say(console: Console, text: object, style: str = "") -> None:
     console.print(line(str(text), style), soft_wrap=not console.is_terminal)
 
 
-def show_rows(console: Console, rows: Iterable[tuple[str, object]]) -> None:
-    """Labels and texts side by side, in two columns."""
+def show_rows(console: Console, rows: Iterable[Row]) -> None:
+    """Labels and texts side by side, in two columns; warnings stand out."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2), pad_edge=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for label, text in rows:
-        table.add_row(line(label), line(str(text)))
+        table.add_row(line(label), line(str(text)), style="yellow" if label == WARNING else None)
     show_table(console, table)
 
 

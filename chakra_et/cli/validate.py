@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from chakra_et.cli.progress import working
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import atomic_output
 from chakra_et.validators import PROFILES, Severity, validate
@@ -91,7 +92,8 @@ def validate_command(
 
     Exit code 0: clean. 1: findings at or above --fail-on. 2: something could not be read.
     """
-    result = validate(paths, profile, skip_others=skip_others)
+    with working("checking"):
+        result = validate(paths, profile, skip_others=skip_others)
     if baseline is not None:
         accept(result, read_baseline(baseline))
     if save_baseline is not None:

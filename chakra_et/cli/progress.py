@@ -1,0 +1,37 @@
+"""Signs of life during long work: on a terminal only, and gone when the work is done."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
+
+_PATIENCE_S: Final = 0.7
+"""Work that is over sooner shows nothing."""
+Step: TypeAlias = Callable[[int, int], None]
+"""Takes how much is done, of how much."""
+
+
+@contextmanager
+def working(what: str) -> Iterator[Step]:
+    """Show what is going on while the block runs; call the step to show how far it is."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _done, _of: None
+        return
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(SpinnerColumn(), *columns, console=console, transient=True)
+    task = progress.add_task(what, total=None)
+    timer = threading.Timer(_PATIENCE_S, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda done, of: progress.update(task, completed=done, total=of)
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
