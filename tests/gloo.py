@@ -73,19 +73,22 @@ class GlooRun:
         root: int = 0,
         late_us: dict[int, float] | None = None,
         step_us: float = STEP_US,
+        together: bool = False,
     ) -> GlooRun:
         """A collective of the group with these members; `root` is a place in it.
 
         Worker threads begin 60 us after they were asked, some ranks `late_us` later than that; the
-        next call of this object comes `step_us` later.
+        next call of this object comes `step_us` later. With `together`, all end when the last does.
         """
+        latest = max((late_us or {}).values(), default=0) if together else 0
         group = next(name for name, members in self.members().items() if members == ranks)
         for place, rank in enumerate(ranks):
             mine, after = self.ranks[rank], 60 + (late_us or {}).get(rank, 0)
             first = 10 * mine.number
             asks, given, taken = _asking(name, floats, len(ranks), place == root, root, first)
             self._ask(mine, asks, given, 0, 50)
-            self._range(mine, f"gloo:{name}", taken, after, 600, self._thread(mine, group))
+            lasts = 600 + latest - (after - 60 if together else 0)
+            self._range(mine, f"gloo:{name}", taken, after, lasts, self._thread(mine, group))
         self.now_us += step_us
         return self
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import HostRecording, Profile
 
-from chakra_et import Conversion
+from chakra_et import Conversion, convert
 from chakra_et.errors import FormatError
 
 MAIN_OPS = ("aten::linear", "aten::t", "aten::addmm", "aten::set_", "aten::empty")
@@ -155,3 +155,21 @@ def test_a_file_of_one_process_is_left_alone(tmp_path: Path) -> None:
     result = converted(host.write(tmp_path / "h.json"))
     assert operations(result) == expected(main)
     assert not any("forked" in warning for warning in result.report.warnings)
+
+
+def test_documents_of_forked_processes_are_told_from_recordings_of_one_path(tmp_path: Path) -> None:
+    """PyTorch 2.4 writes a document for each process, one behind the other."""
+    texts = []
+    for name in ("aten::worker", "aten::worker", "aten::main"):
+        host = HostRecording()
+        for number in range(3, 9):
+            host.op(number, name, rf_id=number)
+        texts.append(host.write(tmp_path / "one.json").read_text())
+    file = tmp_path / "host.json"
+    file.write_text(texts[0].rstrip()[:-1] + texts[1].rstrip()[:-1] + texts[2])
+    profile = Profile()
+    for number in range(3, 9):
+        profile.op("aten::main", 10 * number, 5, rf_id=number)
+    result = convert(file, profile.write(tmp_path / "device.json"))
+    assert [node.name for node in result.trace.nodes if node.rf_id] == ["aten::main"] * 6
+    assert result.report.host_nodes.left_out.total() == 3 * 8 - 8

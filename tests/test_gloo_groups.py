@@ -199,6 +199,42 @@ def test_groups_of_all_ranks_need_no_name(tmp_path: Path) -> None:
     assert not validate(trace_set(list(found.values()))).rules
 
 
+def late_halves(calls: int, late_us: float) -> GlooRun:
+    """All-reduces of all ranks, in which two ranks begin late and the others wait for them."""
+    run = GlooRun(4, PAIRS[:2])
+    for _ in range(calls):
+        run.collective("all_reduce", EVERYONE, 8, late_us={2: late_us, 3: late_us}, together=True)
+    return run
+
+
+def test_ranks_that_waited_for_others_were_in_one_group_with_them(tmp_path: Path) -> None:
+    found = converted(late_halves(1, 2000), tmp_path)
+    assert {rank: groups(c)[0][2] for rank, c in found.items()} == dict.fromkeys(EVERYONE, "0")
+
+
+def test_a_wait_too_short_to_tell_leaves_the_group_open(tmp_path: Path) -> None:
+    found = converted(late_halves(1, 100), tmp_path)
+    assert {groups(c)[0][2] for c in found.values()} == {None}
+
+
+def test_ranks_that_ended_before_others_began_were_not_in_one_group(tmp_path: Path) -> None:
+    run = GlooRun(4, PAIRS[:2])
+    for ranks in ((0, 1), (2, 3)):
+        run.collective("all_reduce", ranks, 8)
+    found = converted(run, tmp_path)
+    assert [groups(found[rank])[0][2] for rank in EVERYONE] == ["1", "1", "2", "2"]
+
+
+def test_times_of_different_machines_tell_nothing(tmp_path: Path) -> None:
+    run = late_halves(1, 2000)
+    folder = run.write(tmp_path / "in")
+    for rank in EVERYONE:
+        profile = json.loads((folder / f"device.{rank}.json").read_bytes())
+        write_json(folder / f"device.{rank}.json", profile | {"host_name": f"machine {rank}"})
+    found = convert_directory(folder, None)
+    assert {groups(conversion)[0][2] for conversion in found} == {None}
+
+
 CALLS = st.lists(
     st.tuples(
         st.sampled_from(("all_reduce", "all_gather", "broadcast", "all_to_all", "gather")),

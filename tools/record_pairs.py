@@ -126,8 +126,16 @@ def _account(pairs: list[Pair]) -> Iterator[str]:
             (pair.device, "traceEvents", "events"),
         ):
             data = path.read_bytes()
-            content = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-            yield f"{path}  {len(data):,} bytes  {len(content[key]):,} {noun}"
+            yield f"{path}  {len(data):,} bytes  {_count(data, key)} {noun}"
+
+
+def _count(data: bytes, key: str) -> str:
+    """How many entries a list of a recording has; some releases write broken JSON."""
+    try:
+        content = json.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
+    except ValueError:
+        return "an unknown number of"
+    return f"{len(content[key]):,}"
 
 
 def main() -> None:

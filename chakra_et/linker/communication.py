@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto import Role
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.across_ranks import Told
+from chakra_et.linker.accounts import Told
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.carriers import Carriers
 from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT

@@ -12,7 +12,7 @@ from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.linked import LinkedTrace, with_own_times
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
-from chakra_et.linker.across_ranks import Told
+from chakra_et.linker.accounts import Told
 from chakra_et.linker.activities import Activities, begin_order, collect, with_joins
 from chakra_et.linker.assemble import assemble
 from chakra_et.linker.callers import caller_warnings

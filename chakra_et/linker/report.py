@@ -22,7 +22,7 @@ from chakra_et.converters.kineto.categories import (
 )
 from chakra_et.converters.pytorch import HostTrace
 from chakra_et.definitions import CollectiveType
-from chakra_et.linker.across_ranks import Account
+from chakra_et.linker.accounts import Account
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
 from chakra_et.linker.communication import Communication, Found

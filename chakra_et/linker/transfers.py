@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.across_ranks import Account, AskedTransfer, Told
+from chakra_et.linker.accounts import Account, AskedTransfer, Told
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.candidates import Names, Transfer, in_order_of_threads, narrow
 from chakra_et.linker.communication_table import operation
@@ -122,6 +122,8 @@ def decide_groups(
     narrow(transfers.values(), groups)
     ids = {row: seen.rf_id(row) for row in transfers}
     account = _account(transfers, seen.table, groups, ids)
+    if account is not None and seen.device is not None:
+        account.machine = _text(seen.device.metadata.get("host_name"))
     _by_thread(transfers, groups)
     news = told.get(-1 if groups.rank is None else groups.rank, {})
     result = Transfers(account=account)
@@ -203,6 +205,10 @@ def _account(
             for row, transfer in transfers.items()
         ],
     )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _size_for_each(transfer: Transfer) -> int | None:

@@ -88,13 +88,22 @@ def _roots(
     )
 
 
+def _are_forked(host: HostTrace) -> bool:
+    """Whether some record-function id is of several operations of different names."""
+    ids = host.rf_id
+    _, first = np.unique(ids, return_index=True)
+    name = host.name[first][np.searchsorted(ids[first], ids)]
+    return bool(((ids > 0) & (host.name != name)).any())
+
+
 def drop_repeated_documents(host: HostTrace, starts: list[int]) -> HostTrace:
     """Leave out documents of one file that are recordings of their own: their ids start anew.
 
     Several cycles of one recording go on counting, and are kept. `starts` tells how many nodes
-    stood before each document.
+    stood before each document. So are the documents that forked processes wrote (PyTorch 2.4): they
+    have the same record-function ids for other operations.
     """
-    if len(starts) < 2:
+    if len(starts) < 2 or _are_forked(host):
         return host
     keep = np.ones(len(host), np.bool_)
     borders = [*starts[1:], len(host)]
