@@ -64,8 +64,10 @@ def _keys(
     wanted = set(backward.values())
     others = {code: _key(name.rpartition("::")[2]) for code, name in enumerate(names)}
     forward = {c: key for c, key in others.items() if key in wanted and c not in backward}
-    operation = (table.role == Role.OP) & (table.record != NONE)
-    return np.where(operation, device.name[table.record], NONE).tolist(), backward, forward
+    operation = np.flatnonzero((table.role == Role.OP) & (table.record != NONE))
+    code_of = np.full(len(table), NONE, np.int64)
+    code_of[operation] = device.name[table.record[operation]]
+    return code_of.tolist(), backward, forward
 
 
 def _key(name: str) -> str:
