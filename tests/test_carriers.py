@@ -223,6 +223,15 @@ def test_pieces_on_two_devices_or_of_other_facts_stay_apart(tmp_path: Path, diff
     assert sizes == [8192, 8192 * (1 + (differ == "facts"))]
 
 
+def test_pieces_without_arguments_are_of_the_collective_that_others_name(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO))
+    for i, args in enumerate(({}, told("allreduce"), {})):
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()"
+        launched(profile, 10 + 10 * i, name, 20 + 20 * i, 10, **args)
+    node = only(converted(profile, tmp_path))
+    assert (node.comm_size, node.device_pieces, span_us(node)) == (8192, 3, (20, 70))
+
+
 @pytest.mark.parametrize("name", ["wait", "coalesced"])
 def test_a_record_of_no_collective_carries_nothing(tmp_path: Path, name: str) -> None:
     profile = Profile(info=INFO).op(RECORD, 0, 100, **told(name))

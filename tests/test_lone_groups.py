@@ -44,3 +44,19 @@ def test_a_group_whose_members_nobody_knows_lacks_no_rank(tmp_path: Path) -> Non
     """Two of four ranks may be any two: who else takes part is not told."""
     traces = recorded(tmp_path / "run", 4, [(94_000, 1), (77_000, 2)])
     assert validate(traces).rules <= {"ET303", "ET404"}
+
+
+def test_a_group_of_all_ranks_that_each_calls_by_an_address_is_one(tmp_path: Path) -> None:
+    """Neither file tells how many ranks there are, but for the group's size and the files."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for rank in range(2):
+        values = [TENSORS, 12, 77_000 + rank, 0, "allreduce", [], [], 2]
+        host = HostRecording(pid=4000 + rank)
+        host.op(3, "record_param_comms", inputs=(values, [[]], ["x"]))
+        host.write(folder / f"host.{rank}.json")
+    traces = trace_set(convert_directory(folder, None))
+    assert validate(traces).rules <= {"ET303", "ET404"}
+    cured = passes.cure(traces, "astra-sim")
+    assert cured.left.exit_code() == 0
+    assert passes.comm_groups(cured.traces) == {"1": [0, 1]}

@@ -78,8 +78,8 @@ def group_key(run: RunView, view: TraceView, name: str) -> tuple[str, tuple[int,
     whole = tuple(range(run.usual_world_size or 0))
     if name in WORLD and ranks in ((), whole):
         return "", ()
-    # A group that every rank calls by an address of its own.
-    if not ranks and group is not None and group.size == len(whole) > 0:
+    # A group of all ranks that each calls by an address of its own.
+    if not ranks and group is not None and group.size == (len(whole) or len(run.views)) > 1:
         return "", ()
     return name, ranks
 

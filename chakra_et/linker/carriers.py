@@ -100,13 +100,23 @@ def _is_told(seen: Seen, asker: int) -> bool:
 
 
 def _apart(seen: Seen, rows: list[int]) -> list[list[int]]:
-    """Rows of one communication together: those of one device whose arguments do not differ."""
-    parts: dict[object, list[int]] = {}
+    """Rows of one communication together: those of one device whose arguments do not differ.
+
+    Work without arguments is of the first communication on its device.
+    """
+    parts: dict[int, dict[object, list[int]]] = {}
+    bare: dict[int, list[int]] = {}
     for row in rows:
-        facts = seen.kernel_facts(row)
-        key = (seen.device_of(row), facts.name, facts.size_bytes, facts.group, facts.peer)
-        parts.setdefault(key, []).append(row)
-    return list(parts.values())
+        facts, device = seen.kernel_facts(row), seen.device_of(row)
+        if facts.name is None:
+            bare.setdefault(device, []).append(row)
+        else:
+            key = (facts.name, facts.size_bytes, facts.group, facts.peer)
+            parts.setdefault(device, {}).setdefault(key, []).append(row)
+    for device, without in bare.items():
+        told = parts.setdefault(device, {None: []})
+        next(iter(told.values())).extend(without)
+    return [part for told in parts.values() for part in told.values()]
 
 
 def _joined(
