@@ -184,6 +184,22 @@ def test_collectives_have_their_facts_from_their_operation(tmp_path: Path) -> No
     assert found == [CollectiveType.ALL_REDUCE, 2048, "17", False]
 
 
+def test_a_wait_for_one_of_several_kernels_of_a_collective_is_one_for_it(tmp_path: Path) -> None:
+    content = document()
+    nodes = content["nodes"]
+    comm = {"collective_name": "allreduce", "dtype": "Half", "in_msg_nelems": 1024}
+    nodes[5]["attrs"] += [{"name": k, "type": "string", "value": v} for k, v in comm.items()]
+    nodes[5]["name"] = "record_param_comms"
+    nodes[6]["name"] = "ncclDevKernel_AllReduce_Sum_f16_RING_LL"
+    nodes.insert(7, nodes[6] | {"id": 10, "ts": 850})
+    nodes[9]["sync_dep"] = [10]
+    result = converted(write(tmp_path / "linked.json", json.dumps(content)))
+    (node,) = result.trace.nodes.where(type=NodeType.COMM_COLL)
+    assert (node.comm_size, node.device_pieces) == (2048, 2)
+    assert (node.start_ns, node.duration_ns) == (700 * US, 250 * US)
+    assert syncs(result) == {(node.name, "aten::add")}
+
+
 def test_a_damaged_file_is_mended(tmp_path: Path) -> None:
     text = WAITS.read_text()
     path = write(tmp_path / "linked.json", text[: text.index('"addk"')])
