@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.model import UNKNOWN_NS, ProcessGroup, Trace, TraceSet
+from chakra_et.model import UNKNOWN_NS, AttributeTable, ProcessGroup, Trace, TraceSet
 
 _SHIFT: Final = 4
 """How many calls the recordings of two ranks may begin apart."""
@@ -94,8 +94,9 @@ def _collect(
         size = _integer(trace, row, "comm_size", 0)
         kind = NodeType(int(nodes.type[row]))
         if kind is NodeType.COMM_COLL:
-            if nodes.attributes.get(row, "pg_candidates") is not None:
-                matching.unmatched["the group of a collective is not known"] += 1
+            why = _alone(nodes.attributes, row)
+            if why is not None:
+                matching.unmatched[why] += 1
                 continue
             member = _Member(row, _integer(trace, row, "comm_type", -1), size, int(ends[row]))
             name = str(nodes.attributes.get(row, "pg_name") or "")
@@ -110,6 +111,14 @@ def _collect(
         tag = _integer(trace, row, "comm_tag", 0)
         sides = messages[pair[0], pair[1], tag]
         sides.setdefault(kind, []).append(_Member(row, int(kind), size, int(ends[row])))
+
+
+def _alone(attributes: AttributeTable, row: int) -> str | None:
+    """Why a collective can have no counterpart; None where it may have one."""
+    if attributes.get(row, "pg_candidates") is not None:
+        return "the group of a collective is not known"
+    told = attributes.get(row, "takes_recorded_time")
+    return None if told is None else f"{told}, which takes its recorded time"
 
 
 def _match_group(

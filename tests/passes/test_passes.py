@@ -16,6 +16,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, ProcessGroup, Trace, TraceSet
 from chakra_et.passes import Pass
 from chakra_et.passes.base import speaking
+from chakra_et.replay.matching import match_communication
 from chakra_et.validators import validate
 
 
@@ -251,6 +252,10 @@ def test_what_takes_its_recorded_time_needs_no_other_rank() -> None:
     cured = passes.cure(given, "astra-sim")
     assert cured.left.rules <= {"ET725", "ET706", "ET723"}
     assert [n.duration_ns for n in cured.traces[0].nodes] == [5000, 5000]
+    assert match_communication(cured.traces).unmatched == {
+        "a collective of unknown type, which takes its recorded time": 1,
+        "ALL_TO_ALL of unknown size, which takes its recorded time": 2,
+    }
     assert {n.comm_size for n in cured.traces[0].nodes} == {0}
 
 
