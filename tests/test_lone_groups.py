@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from recordings import HostRecording
+from recordings import HostRecording, Profile
 
-from chakra_et import convert_directory, passes
+from chakra_et import convert, convert_directory, passes
 from chakra_et.conversion import trace_set
 from chakra_et.model import TraceSet
 from chakra_et.validators import validate
@@ -60,3 +61,20 @@ def test_a_group_of_all_ranks_that_each_calls_by_an_address_is_one(tmp_path: Pat
     cured = passes.cure(traces, "astra-sim")
     assert cured.left.exit_code() == 0
     assert passes.comm_groups(cured.traces) == {"1": [0, 1]}
+
+
+def test_an_empty_list_is_of_all_ranks_only_if_the_group_is_as_large(tmp_path: Path) -> None:
+    entries = [("0", 4), ("1", 1), ("2", 2), ("3", 4)]
+    config = [{"pg_name": name, "ranks": [], "pg_size": size} for name, size in entries]
+    profile = Profile(info={"rank": 3, "world_size": 4, "pg_config": config}).op("aten::add", 0, 5)
+    trace = convert(device=profile.write(tmp_path / "device.3.json")).trace
+    everyone = (0, 1, 2, 3)
+    assert [g.ranks for g in trace.groups] == [everyone, (3,), (), everyone]
+
+
+def test_a_host_trace_alone_tells_the_world_by_its_default_group(tmp_path: Path) -> None:
+    text = json.dumps([{"pg_name": "0", "ranks": [], "group_size": 8},
+                       {"pg_name": "1", "ranks": [], "group_size": 1}])  # fmt: skip
+    host = HostRecording().op(3, "## process_group:init ##", inputs=([text], [[]], ["String"]))
+    trace = convert(host=host.write(tmp_path / "host.5.json")).trace
+    assert [g.ranks for g in trace.groups] == [tuple(range(8)), (5,)]

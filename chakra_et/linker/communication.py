@@ -113,6 +113,7 @@ def find_communication(
             found[row] = record
     found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
     _learn_rank(found, groups, named_rank)
+    groups.settle()
     _learn_groups(found, groups)
     transfers = decide_groups(asked, seen, groups, others or {})
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.pytorch import HostTrace
@@ -78,6 +79,14 @@ class GroupTable:
                 inferred=bool(why),
             )
         )
+
+    def settle(self) -> None:
+        """Give groups without members those that their size tells, now that the rank is known."""
+        for name, group in self.groups.items():
+            ranks, why = ((), "") if group.ranks else self._told_by_size(group.size)
+            if ranks:
+                source = f"{group.source}; {why}"
+                self.groups[name] = replace(group, ranks=ranks, source=source, inferred=True)
 
     def _told_by_size(self, size: int | None) -> tuple[tuple[int, ...], str]:
         """The members of a group that its size alone tells, and how: all ranks, or this one."""
@@ -188,8 +197,7 @@ def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
             f"the host trace cuts the members of process group {name!r}; they are not known from it"
         )
     elif not ranks and 0 < size <= MOST_RANKS:
-        # PyTorch writes an empty list for a group of all ranks.
-        ranks = list(range(size))
+        ranks = _all_ranks(table, name, size)
     elif not ranks and size:
         table.warnings.append(
             f"process group {name!r} has {size} ranks by {source}, which cannot be"
@@ -207,6 +215,17 @@ def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
     number = _integer(entry.get("backend_id"))
     if number is not None:
         table.names_by_number[number] = name
+
+
+def _all_ranks(table: GroupTable, name: str, size: int) -> list[int]:
+    """The members of a group for which PyTorch wrote an empty list: all ranks, if it is as large.
+
+    The members of others are not known, but for a group of one rank: see `GroupTable.settle`.
+    """
+    if name == DEFAULT and table.world_size is None:
+        table.world_size = size
+    whole = table.world_size is None and size > 1
+    return list(range(size)) if whole or size == table.world_size else []
 
 
 def parse_ranks(value: Any) -> list[int]:
