@@ -27,6 +27,7 @@ from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable
 from chakra_et.linker.seen import RECORD, Seen
 from chakra_et.linker.shared_kernels import share_kernels
+from chakra_et.linker.told_around import told_around
 from chakra_et.linker.transfers import Transfers, add_requests, decide_groups
 from chakra_et.linker.workers import Workers
 
@@ -100,7 +101,7 @@ def find_communication(
     for row, facts in found.items():
         kernel = seen.name(row)
         facts.group_size = facts.group_size or ranks_in_name(kernel)
-        for told in seen.around(row, facts.dtype or kernel_dtype(kernel)):
+        for told in told_around(seen, row, facts.dtype or kernel_dtype(kernel)):
             if facts.kind is None or facts.kind is told.kind:
                 facts.merge(told)
         facts.merge(kernel_name_facts(kernel))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from typing import Any, Final
 
@@ -12,17 +11,14 @@ import numpy as np
 from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.converters.pytorch import HostTrace
-from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.definitions import NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication_table import (
     ANNOTATION,
-    COLLECTIVE_OPERATION,
     DEVICE_RANGE,
     HOST_BACKENDS,
     KERNEL,
-    MESSAGE_RANGE,
     operation,
-    sized_by_first,
 )
 from chakra_et.linker.facts import (
     Facts,
@@ -30,11 +26,10 @@ from chakra_et.linker.facts import (
     attribute_facts,
     message_facts,
     positional_facts,
-    size,
     tensor_bytes,
 )
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.shapes import NO_TENSOR, argument_bytes
+from chakra_et.linker.shapes import NO_TENSOR, argument_bytes, total
 
 RECORD: Final = "record_param_comms"
 ANCESTORS: Final = 8
@@ -106,21 +101,21 @@ class Seen:
 
     def record_above(self, row: int) -> int:
         """The record of the collective that launched this kernel, or `NONE`."""
-        caller = self._caller(row)
+        caller = self.launched_in(row)
         for _ in range(ANCESTORS):
             if caller == NONE or self.name(caller) == RECORD:
                 return caller
             caller = int(self.table.caller[caller])
         return NONE
 
-    def _caller(self, row: int) -> int:
+    def launched_in(self, row: int) -> int:
         """The operation around the launch of device work; without a launch, the one it names."""
         launch = int(self.table.launch[row])
         return int(self.table.caller[row if launch == NONE else launch])
 
     def launched_by(self, row: int, asker: int) -> bool:
         """Whether no operation stands between an asker and the launch of device work."""
-        caller = self._caller(row)
+        caller = self.launched_in(row)
         while caller not in (NONE, asker) and ANNOTATION.match(self.name(caller)):
             caller = int(self.table.caller[caller])
         return caller == asker
@@ -146,63 +141,7 @@ class Seen:
         told = int(self.device.device[record])
         return int(self.device.pid[record]) if told == NO_ID else told
 
-    def around(self, row: int, dtype: str | None) -> Iterator[Facts]:
-        """What the ranges and operations around the launch of device work tell, innermost first.
-
-        A range is called after its collective, `nccl:all_to_all`, and has its inputs; so has an
-        operation that is one, `c10d::alltoall_base_` or `vllm::all_reduce`. `dtype` is the type of
-        the elements, where it is known.
-        """
-        caller = self._caller(row)
-        for _ in range(ANCESTORS):
-            if caller == NONE:
-                return
-            facts = self._told_by_name(caller)
-            if facts is not None:
-                facts.size_bytes = self._asked_bytes(caller, facts, dtype)
-                yield facts
-            caller = int(self.table.caller[caller])
-
-    def asked(self, row: int) -> Facts:
-        """What an operation that asks for a collective tells by its name and shapes alone.
-
-        Only the root of a scatter has input; the others bring the buffer into which they receive.
-        """
-        facts = self._told_by_name(row)
-        if facts is None or not isinstance(facts.kind, CollectiveType):
-            return Facts()
-        facts.size_bytes = self._asked_bytes(row, facts, None)
-        if facts.kind is CollectiveType.SCATTER and not facts.size_bytes:
-            facts.size_bytes = _total(self._argument_bytes(row)[:1])
-        return facts
-
-    def _told_by_name(self, row: int) -> Facts | None:
-        name = self.name(row)
-        match = ANNOTATION.match(name) or COLLECTIVE_OPERATION.match(name)
-        if match is None or operation(match["name"]) is None:
-            return None
-        source = "operation around" if "::" in name else "annotation"
-        facts = Facts(name=match["name"], sources=[source])
-        message = MESSAGE_RANGE.match(name)
-        if message is not None:
-            facts.peer_in_group = int(message["peer"])
-        return facts
-
-    def _asked_bytes(self, row: int, facts: Facts, dtype: str | None) -> int | None:
-        """The bytes of this rank's input to the collective that a range or operation is.
-
-        A range has its inputs alone. An operation of the framework's groups has the output before
-        the input, where they are two; all others begin with what they communicate.
-        """
-        arguments = self._argument_bytes(row, dtype)
-        if "::" not in self.name(row):
-            return _total(arguments)
-        if self.name(row).startswith("c10d::") and not sized_by_first(facts.kind):
-            arguments = arguments[1:2]
-        tensors = [part for part in arguments if part != NO_TENSOR]
-        return _total(tensors[:1])
-
-    def _argument_bytes(self, row: int, dtype: str | None = None) -> list[int | None]:
+    def argument_bytes_of(self, row: int, dtype: str | None = None) -> list[int | None]:
         """The bytes of the tensors in each argument, from either file, as `argument_bytes` does."""
         host_row, record = int(self.table.host[row]), int(self.table.record[row])
         found = [tensor_bytes(value) or NO_TENSOR for value in self._inputs(host_row)]
@@ -241,12 +180,12 @@ class Seen:
         match = ANNOTATION.match(self.name(row))
         facts = Facts(name=match["name"] if match else None, sources=["annotation"])
         host_row = int(self.table.host[row])
-        facts.size_bytes = _total(self._argument_bytes(row))
+        facts.size_bytes = total(self.argument_bytes_of(row))
         if facts.size_bytes is None and host_row != NONE:
             facts.size_bytes = 0
         if facts.size_bytes is not None:
             facts.sources.append("input tensors")
-        caller = self._caller(row)
+        caller = self.launched_in(row)
         caller_host = NONE if caller == NONE else int(self.table.host[caller])
         if caller_host != NONE and isinstance(facts.kind, NodeType):
             facts.merge(message_facts(self.name(caller), self._inputs(caller_host)))
@@ -279,9 +218,3 @@ class Seen:
 def _is_device_range(name: str) -> bool:
     match = ANNOTATION.match(name) if DEVICE_RANGE.match(name) else None
     return match is not None and operation(match["name"]) is not None
-
-
-def _total(arguments: list[int | None]) -> int | None:
-    """The bytes of all tensors among arguments; None without any, or where some are not told."""
-    tensors = [part for part in arguments if part != NO_TENSOR]
-    return size(sum(part or 0 for part in tensors)) if tensors and None not in tensors else None

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from chakra_et.linker.communication_table import element_bytes
+from chakra_et.linker.facts import size
 
 _IN_LIST: Final = re.compile(r"Tensor\((?P<dtype>[^()]*)\)")
 """The type of the elements where a list of tensors tells it: `GenericList[Tensor(float)]`."""
@@ -63,3 +64,9 @@ def _elements(shape: Any) -> int | None:
         return None if None in parts else sum(part or 0 for part in parts)
     whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
     return prod(shape) if whole else None
+
+
+def total(arguments: list[int | None]) -> int | None:
+    """The bytes of all tensors among arguments; None without any, or where some are not told."""
+    tensors = [part for part in arguments if part != NO_TENSOR]
+    return size(sum(part or 0 for part in tensors)) if tensors and None not in tensors else None

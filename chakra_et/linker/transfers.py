@@ -16,6 +16,7 @@ from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.linker.requests import Request, group_name, read_request
 from chakra_et.linker.seen import Seen
+from chakra_et.linker.told_around import told_by_request
 from chakra_et.linker.workers import Workers
 
 _OUTER: Final = 4
@@ -83,7 +84,9 @@ def _request(seen: Seen, row: int) -> tuple[Request, str | None]:
     if row == NONE:
         return Request(Facts()), None
     values, name = seen.values(row), None
-    request = read_request(seen.name(row), values) if values else Request(seen.asked(row))
+    request = (
+        read_request(seen.name(row), values) if values else Request(told_by_request(seen, row))
+    )
     for _ in range(_OUTER):
         if row == NONE or name is not None:
             break

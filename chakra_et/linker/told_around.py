@@ -1,0 +1,78 @@
+"""What operations and ranges tell, by name and shapes, of the communication that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chakra_et.definitions import CollectiveType
+from chakra_et.linker.communication_table import (
+    ANNOTATION,
+    COLLECTIVE_OPERATION,
+    MESSAGE_RANGE,
+    REQUEST,
+    operation,
+    sized_by_first,
+)
+from chakra_et.linker.facts import Facts
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.seen import ANCESTORS, Seen
+from chakra_et.linker.shapes import NO_TENSOR, total
+
+
+def told_around(seen: Seen, row: int, dtype: str | None) -> Iterator[Facts]:
+    """What the ranges and operations around the launch of device work tell, innermost first.
+
+    A range is called after its collective, `nccl:all_to_all`, and has its inputs; so has an
+    operation that is one, `c10d::alltoall_base_` or `vllm::all_reduce`. `dtype` is the type of the
+    elements, where it is known.
+    """
+    caller = seen.launched_in(row)
+    for _ in range(ANCESTORS):
+        if caller == NONE:
+            return
+        facts = _told_by_name(seen.name(caller))
+        if facts is not None:
+            facts.size_bytes = _input_bytes(seen, caller, facts, dtype)
+            yield facts
+        caller = int(seen.table.caller[caller])
+
+
+def told_by_request(seen: Seen, row: int) -> Facts:
+    """What an operation that asks for a collective tells by its name and shapes alone.
+
+    Only the root of a scatter has input; the others bring the buffer into which they receive.
+    """
+    facts = _told_by_name(seen.name(row))
+    if facts is None or not isinstance(facts.kind, CollectiveType):
+        return Facts()
+    facts.size_bytes = _input_bytes(seen, row, facts, None)
+    if facts.kind is CollectiveType.SCATTER and not facts.size_bytes:
+        facts.size_bytes = total(seen.argument_bytes_of(row)[:1])
+    return facts
+
+
+def _told_by_name(name: str) -> Facts | None:
+    match = ANNOTATION.match(name) or COLLECTIVE_OPERATION.match(name)
+    if match is None or operation(match["name"]) is None:
+        return None
+    source = "operation around" if "::" in name else "annotation"
+    facts = Facts(name=match["name"], sources=[source])
+    message = MESSAGE_RANGE.match(name)
+    if message is not None:
+        facts.peer_in_group = int(message["peer"])
+    return facts
+
+
+def _input_bytes(seen: Seen, row: int, facts: Facts, dtype: str | None) -> int | None:
+    """The bytes of this rank's input to the communication that a range or operation is.
+
+    A range has its inputs alone. An operation of the framework's groups has the output before the
+    input, where they are two; all others begin with what they communicate.
+    """
+    name, arguments = seen.name(row), seen.argument_bytes_of(row, dtype)
+    if "::" not in name:
+        return total(arguments)
+    if name.startswith(REQUEST) and not sized_by_first(facts.kind):
+        arguments = arguments[1:2]
+    tensors = [part for part in arguments if part != NO_TENSOR]
+    return total(tensors[:1])
