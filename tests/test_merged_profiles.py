@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from accounts import assert_adds_up
 from recordings import write_json
 
 from chakra_et import Conversion, convert_directory
+from chakra_et.converters.kineto import Role, read_device, split_processes
 from chakra_et.definitions import NodeType
 
 STEPS = 4
@@ -87,7 +91,7 @@ def assert_each_has_its_own(found: list[Conversion], world: int) -> None:
 
 
 def by_time(events: list[Event]) -> list[Event]:
-    return sorted(events, key=lambda event: event.get("ts", 0.0))
+    return sorted(events, key=lambda event: float(event.get("ts", 0.0)))
 
 
 RANK_ORDERS = [(0, 1), (1, 0), (2, 0, 3, 1)]
@@ -161,7 +165,7 @@ def test_each_process_has_a_device_where_nothing_else_tells(tmp_path: Path) -> N
         events += profile(rank, pid=5001 + rank, device=rank, collective=None, skew=3 * rank)
     found = converted(tmp_path, by_time(events))
     assert_each_has_its_own(found, 3)
-    assert any("nothing tells whose the devices 0, 1, 2" in w for w in found[0].report.warnings)
+    assert any("not sure whose the devices 0, 1, 2" in w for w in found[0].report.warnings)
 
 
 @pytest.mark.parametrize("without", [0, 1])
@@ -177,6 +181,30 @@ def test_a_process_may_have_no_device_work(tmp_path: Path, without: int, alike: 
     works = [conversion.report.device_events.total for conversion in found]
     assert works == ([0, 8] if without == 0 else [8, 0])
     assert len(found[without].trace.nodes) == 4 * STEPS
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["one behind another", "by time"])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_real_profiles_come_out_as_they_went_in(
+    data: Path, tmp_path: Path, mixed: bool, labelled: bool
+) -> None:
+    # Four ranks whose correlation ids are nearly the same; much work was launched before them.
+    events: list[Event] = []
+    wanted = {}
+    for rank in (3, 0, 2, 1):
+        file = data / "torchrec4" / f"device.{rank}.json.gz"
+        single = read_device(file)
+        wanted[rank] = np.sort(single.start_ns[single.role == Role.WORK]).tolist()
+        for event in json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]:
+            pid = event["pid"]
+            events.append({**event, "pid": f"[TP{rank:02}] {pid}" if labelled else pid})
+    document = {"traceEvents": by_time(events) if mixed else events}
+    parts = split_processes(read_device(write_json(tmp_path / "merged.json", document)))
+    found = {
+        part.rank: np.sort(part.start_ns[part.role == Role.WORK]).tolist()
+        for part in parts.values()
+    }
+    assert found == wanted
 
 
 def test_the_rank_in_the_metadata_of_one_file_is_not_that_of_all(tmp_path: Path) -> None:

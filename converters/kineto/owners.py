@@ -23,16 +23,21 @@ from chakra_et.converters.kineto.categories import Role
 from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 
 Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Mark = tuple[Any, ...]
 """What tells processes apart: a rank in a group, a rank in a label, the beginning of a label."""
 
 _MEMBER_KEY: Final = b'"Rank"'
+_KINDS: Final = ("memcpy", "memset")
+"""What categories of work and names of the calls that launch it have in common."""
 _RANK: Final = re.compile(r"\brank[-_ :#]*(\d+)", re.IGNORECASE)
 _BEGINNING: Final = re.compile(r"(.*\D)\d+", re.DOTALL)
 _NUMBERED: Final = re.compile(r"\[?[A-Za-z]*[-_]?(\d+)[\]\s_:/-]+")
 """The beginning of a label that holds a rank: `[TP01] `, `rank1_`, `1_`."""
-_NEARLY: Final = 0.9
-"""A process is ruled out by evidence for another one that is this much stronger."""
+_WEAK: Final = 0.5
+"""A process is ruled out that has less than this share of the evidence for another one."""
+_SOME: Final = 0.1
+"""Share of a device's rows that have to be of a second process before the device is of both."""
 
 
 class _Member(msgspec.Struct, gc=False):
@@ -50,12 +55,14 @@ class _Piece:
     rows: Rows
     device: int
     may_be: list[int]
+    alike: dict[int, float] = field(default_factory=dict)
+    """How many rows have ids that a process used in calls, by process."""
 
     def keep(self, scores: dict[int, float]) -> None:
         """Rule out processes for which evidence is much weaker than for another one."""
         most = max(scores[pid] for pid in self.may_be)
         if most > 0:
-            self.may_be = [pid for pid in self.may_be if scores[pid] >= _NEARLY * most]
+            self.may_be = [pid for pid in self.may_be if scores[pid] >= _WEAK * most]
 
 
 @dataclass
@@ -76,10 +83,12 @@ def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
     marks = _Marks(device, np.flatnonzero(own), pids)
     block = _blocks(device.pid, own, pids)
     pieces = _pieces(device, np.flatnonzero(~own), block, pids)
+    calls = {pid: _Calls(device, own, pid) for pid in pids}
     found = Owners(owner, marks.ranks())
     for piece in pieces:
         piece.keep(marks.scores(piece.rows))
-        piece.keep(_ids_alike(device, piece.rows, own, pids))
+        piece.alike = {pid: _alike(device, piece.rows, calls[pid]) for pid in pids}
+        piece.keep(piece.alike)
         piece.keep({pid: float(np.count_nonzero(block[piece.rows] == pid)) for pid in pids})
     _each_its_own(device, pieces, found)
     for piece in pieces:
@@ -95,7 +104,7 @@ def _pieces(device: DeviceTrace, rows: Rows, block: Rows, pids: list[int]) -> li
     for number in np.unique(place).tolist():
         mine = np.flatnonzero(place == number)
         told, counts = np.unique(by_id[mine], return_counts=True)
-        several = np.count_nonzero(counts[told != NO_ID] > (1 - _NEARLY) * len(mine)) > 1
+        several = np.count_nonzero(counts[told != NO_ID] > _SOME * len(mine)) > 1
         parts = [mine[by_id[mine] == pid] for pid in told.tolist()] if several else [mine]
         for part in parts:
             told_device = int(device.device[rows[part[0]]])
@@ -115,24 +124,32 @@ def _only_caller(device: DeviceTrace, rows: Rows, pids: list[int]) -> Rows:
     return np.where(times == 1, found, NO_ID)
 
 
-def _ids_alike(
-    device: DeviceTrace, rows: Rows, own: npt.NDArray[np.bool_], pids: list[int]
-) -> dict[int, float]:
-    """How many rows have the correlation id of a call that each process made before them."""
-    scores = {}
-    for pid in pids:
+class _Calls:
+    """The calls of a process by correlation id, in `ids` ascending, the first one of each."""
+
+    def __init__(self, device: DeviceTrace, own: Mask, pid: int) -> None:
         calls = np.flatnonzero(own & (device.role == Role.CALL) & (device.pid == pid))
         calls = calls[device.correlation[calls] > 0]
-        ids, first = np.unique(device.correlation[calls], return_index=True)
-        place = np.searchsorted(ids, device.correlation[rows])
-        place[place == len(ids)] = 0
-        alike = ids[place] == device.correlation[rows] if len(ids) else np.zeros(len(rows), bool)
-        later = device.start_ns[rows[alike]] >= device.start_ns[calls[first[place[alike]]]]
-        scores[pid] = float(np.count_nonzero(later))
-    return scores
+        self.ids, first = np.unique(device.correlation[calls], return_index=True)
+        self.rows = calls[first]
 
 
-def _blocks(pid: Rows, own: npt.NDArray[np.bool_], pids: list[int]) -> Rows:
+def _alike(device: DeviceTrace, rows: Rows, calls: _Calls) -> float:
+    """How many rows have the id of a call that was made before them, for work of their kind."""
+    if len(calls.ids) == 0:
+        return 0.0
+    place = np.minimum(np.searchsorted(calls.ids, device.correlation[rows]), len(calls.ids) - 1)
+    same = calls.ids[place] == device.correlation[rows]
+    rows, made = rows[same], calls.rows[place[same]]
+    fits = device.start_ns[rows] >= device.start_ns[made]
+    for kind in _KINDS:
+        of_work = np.array([kind in name.lower() for name in device.categories.in_order], np.bool_)
+        of_call = np.array([kind in name.lower() for name in device.names.in_order], np.bool_)
+        fits &= of_work[device.category[rows]] == of_call[device.name[made]]
+    return float(np.count_nonzero(fits))
+
+
+def _blocks(pid: Rows, own: Mask, pids: list[int]) -> Rows:
     """The process whose part of the file each row stands in; `NO_ID` where these overlap."""
     rows_of = {p: np.flatnonzero(own & (pid == p)) for p in pids}
     spans = sorted((int(rows[0]), int(rows[-1]), p) for p, rows in rows_of.items())
@@ -144,15 +161,25 @@ def _blocks(pid: Rows, own: npt.NDArray[np.bool_], pids: list[int]) -> Rows:
 
 
 def _each_its_own(device: DeviceTrace, pieces: list[_Piece], found: Owners) -> None:
-    """Give what may be of several processes to one that has no device, in order of rank."""
+    """Give what may be of several processes to those without a device, the likeliest first.
+
+    Where processes are as likely, devices and ranks go in order.
+    """
     work = [piece for piece in pieces if (device.role[piece.rows] == Role.WORK).any()]
-    with_device = {piece.may_be[0] for piece in work if len(piece.may_be) == 1}
-    for piece in sorted(work, key=lambda piece: piece.device):
-        if len(piece.may_be) > 1:
-            free = [pid for pid in piece.may_be if pid not in with_device] or piece.may_be
-            piece.may_be = [min(free, key=lambda pid: (found.ranks.get(pid, NO_ID), pid))]
-            with_device.add(piece.may_be[0])
-            found.unsure.append(piece.device)
+    taken = {piece.may_be[0] for piece in work if len(piece.may_be) == 1}
+    unsure = [piece for piece in work if len(piece.may_be) > 1]
+    offers = sorted(
+        (-piece.alike[pid], piece.device, found.ranks.get(pid, NO_ID), pid, place)
+        for place, piece in enumerate(unsure)
+        for pid in piece.may_be
+    )
+    for of_taken in (False, True):
+        for *_, pid, place in offers:
+            piece = unsure[place]
+            if len(piece.may_be) > 1 and (of_taken or pid not in taken):
+                piece.may_be = [pid]
+                taken.add(pid)
+    found.unsure += [piece.device for piece in unsure]
 
 
 class _Marks:

@@ -34,8 +34,8 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
     if owners.unsure:
         numbers = ", ".join(map(str, sorted(set(owners.unsure))))
         parts[pids[0]].warnings.append(
-            f"nothing tells whose the devices {numbers} of the merged profile are; each went to a "
-            "process without a device, in order of rank"
+            f"it is not sure whose the devices {numbers} of the merged profile are; each went to a "
+            "process without a device, by correlation ids and in order of rank"
         )
     return {
         pid: replace(parts[pid], rank=ranks[pid])
