@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from gloo import FLOAT, GlooRun
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import write_json
 
@@ -246,6 +246,7 @@ CALLS = st.lists(
 )
 
 
+@settings(max_examples=20)
 @given(calls=CALLS)
 def test_what_is_told_is_true(calls: list[tuple[str, tuple[int, ...], int]]) -> None:
     """Whatever the calls: a group is right or open, and the right one is never ruled out."""
@@ -263,6 +264,7 @@ def test_what_is_told_is_true(calls: list[tuple[str, tuple[int, ...], int]]) -> 
                 assert group == right or right in json.loads(options or "[]")
 
 
+@settings(max_examples=20)
 @given(calls=CALLS)
 def test_groups_of_calls_that_differ_in_size_are_all_told(
     calls: list[tuple[str, tuple[int, ...], int]],

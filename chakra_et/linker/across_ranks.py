@@ -24,11 +24,12 @@ def settle(accounts: Sequence[Account]) -> dict[int, dict[int, Told]]:
     """By rank and record-function id, what other ranks tell that the rank itself did not know."""
     if len(accounts) < 2:
         return {}
-    units = [unit for account in accounts for unit in units_of(account)]
+    of_each = [list(units_of(account)) for account in accounts]
+    units = [unit for own in of_each for unit in own]
     ranks = {account.rank for account in accounts}
     _rule_out(units, ranks)
-    for account in accounts:
-        _order_threads(account, [unit for unit in units if unit.rank == account.rank])
+    for account, own in zip(accounts, of_each, strict=True):
+        _order_threads(account, own)
     _rule_out(units, ranks)
     if len({account.machine for account in accounts}) == 1:
         rule_out_by_times(units)

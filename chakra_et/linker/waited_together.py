@@ -7,6 +7,7 @@ have waited for those. That tells groups apart which are alike in all else. It n
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Final
 
 import numpy as np
@@ -32,10 +33,12 @@ def rule_out_by_times(units: list[Unit]) -> None:
     Only where each member of a group has one thread that may have done it.
     """
     refuted: list[tuple[Unit, list[Option]]] = []
+    threads: dict[int, list[Unit]] = defaultdict(list)
     for unit in units:
-        if unit.is_message or len(unit.options) < 2:
-            continue
-        spans = {option: _spans(unit, option, units) for option in unit.options}
+        if not unit.is_message:
+            threads[unit.rank].append(unit)
+    for unit in [unit for own in threads.values() for unit in own if len(unit.options) > 1]:
+        spans = {option: _spans(unit, option, threads) for option in unit.options}
         left = [o for o, span in spans.items() if span is None or (span[1] >= span[0]).all()]
         widest = max(left, key=lambda option: len(option.ranks), default=None)
         span = None if widest is None else spans[widest]
@@ -49,7 +52,9 @@ def rule_out_by_times(units: list[Unit]) -> None:
         unit.options = left
 
 
-def _spans(unit: Unit, option: Option, units: list[Unit]) -> tuple[Times, Times] | None:
+def _spans(
+    unit: Unit, option: Option, threads: dict[int, list[Unit]]
+) -> tuple[Times, Times] | None:
     """When the last member began, and the first one ended, each collective that a thread did.
 
     None where members cannot be lined up.
@@ -57,8 +62,8 @@ def _spans(unit: Unit, option: Option, units: list[Unit]) -> tuple[Times, Times]
     looks = unit.looks(option)
     members = []
     for rank in option.ranks:
-        mine = [each for each in units if each.rank == rank and option in each.options]
-        alike = [each for each in mine if not each.is_message and each.looks(option) == looks]
+        mine = [each for each in threads.get(rank, ()) if option in each.options]
+        alike = [each for each in mine if each.looks(option) == looks]
         if rank == unit.rank:
             alike = [unit] if len(alike) == 1 else []
         if len(alike) != 1:

@@ -54,9 +54,9 @@ class Run:
         return self.conversion.report.as_dict()
 
     @cached_property
-    def host_nodes(self) -> list[dict[str, Any]]:
-        content = json.loads((self.directory / f"host.{self.rank}.json").read_bytes())
-        return list(content["nodes"])
+    def host_nodes(self) -> int:
+        """How many nodes the host trace has; not all releases write sound JSON."""
+        return (self.directory / f"host.{self.rank}.json").read_bytes().count(b'"ctrl_deps":')
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def test_the_report_adds_up(program: list[Run]) -> None:
     for run in program:
         host = run.report["host_nodes"]
         left_out = sum(entry["count"] for entry in host["left_out"])
-        assert host["total"] == len(run.host_nodes) == host["kept"] + host["merged"] + left_out
+        assert host["total"] == run.host_nodes == host["kept"] + host["merged"] + left_out
         edges = run.report["edges"].values()
         assert sum(edge["count"] for edge in edges) == sum(len(n.edges) for n in run.trace.nodes)
 
