@@ -17,7 +17,7 @@ NAME: Final = re.compile(r"(?P<prefix>.+)\.(?P<rank>\d+)\.et")
 """The name of a file that simulators open: prefix and rank."""
 
 _ZEROS: Final = re.compile(rb"\0+")
-_COMPRESSION: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
+_COMPRESSION: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd", b"PK": "a zip archive"}
 
 
 @dataclass
@@ -56,7 +56,7 @@ class FileFacts:
 def file_facts(path: Path, raw: bytes, data: bytes) -> FileFacts:
     """The facts of the file at `path` with the bytes `raw`, decompressed `data`."""
     facts = FileFacts(
-        path, len(data), _COMPRESSION.get(raw[:2]), path.exists() and os.access(path, os.W_OK)
+        path, len(data), _COMPRESSION.get(raw[:2]), not path.exists() or os.access(path, os.W_OK)
     )
     _walk(facts, data)
     return facts

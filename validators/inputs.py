@@ -21,6 +21,7 @@ from chakra_et.inputs import Input, open_input
 from chakra_et.io.guard import reading
 from chakra_et.io.source import first_bytes, read_all
 from chakra_et.model import Trace, TraceSet
+from chakra_et.search import names_in
 from chakra_et.validators.file_facts import FileFacts, file_facts
 from chakra_et.validators.json_inputs import JsonFacts, json_facts
 from chakra_et.validators.view import RunView, TraceView
@@ -85,7 +86,7 @@ def _others_beside(
     named = [path for path in inputs.paths if path.parent == parent]
     taken = {view.rank for view in views} | {_rank_of(path) for path in named}
     others = []
-    for path in sorted(parent.iterdir()):
+    for path in sorted(parent.iterdir()) if parent.is_dir() else ():
         match = _RANKED.fullmatch(path.name)
         if match is None or match["prefix"] != prefix or int(match["rank"]) in taken:
             continue
@@ -107,7 +108,8 @@ def _given(paths: Iterable[str | Path], inputs: Inputs, skip_others: bool) -> li
     """
     found: dict[Path, Input] = {}
     for path in map(Path, paths):
-        if not path.is_dir():
+        names = names_in(path)
+        if names is None:
             taken = _look(path)
             if isinstance(taken, Input):
                 found.setdefault(path, taken)
@@ -115,7 +117,7 @@ def _given(paths: Iterable[str | Path], inputs: Inputs, skip_others: bool) -> li
                 inputs.paths.append(path)
                 inputs.unreadable.append(taken)
             continue
-        inside = [_look(p) for p in sorted(path.rglob("*")) if p.is_file()]
+        inside = [_look(path / name) for name in sorted(names)]
         taken_in = {given.path: given for given in inside if isinstance(given, Input)}
         if not taken_in:
             inputs.unreadable.append(
@@ -197,8 +199,10 @@ def _run(parent: Path, views: list[TraceView]) -> RunView:
 def _group_file(parent: Path) -> tuple[str, Any] | None:
     path = parent / GROUP_FILE
     try:
-        return str(path), msgspec.json.decode(path.read_bytes())
+        # In an archive, a path leads to the member.
+        data = path.read_bytes() if parent.is_dir() else read_all(path)
+        return str(path), msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return str(path), None
-    except OSError:
+    except (OSError, ChakraError):
         return None

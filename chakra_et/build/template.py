@@ -59,14 +59,19 @@ class Template:
 
     def file(self, rank: int) -> bytes:
         """The whole file of one of the ranks."""
-        metadata = encode_metadata(self.workload.metadata(rank))
-        before = varint(len(metadata)) + metadata
+        before = head(self.workload, rank)
         file = np.frombuffer(before + self.data, np.uint8).copy()
         for slot in self.slots:
             value = np.frombuffer(slot_value(self.workload, slot, rank), np.uint8)
             for place in range(slot.width):
                 file[slot.offsets + (len(before) + place)] = value[place]
         return bytes(file.data)
+
+
+def head(workload: Workload, rank: int) -> bytes:
+    """The first record of a rank's file: the metadata."""
+    metadata = encode_metadata(workload.metadata(rank))
+    return varint(len(metadata)) + metadata
 
 
 def templates(columns: Programmed, ranks: Ranks) -> Iterator[Template]:

@@ -306,7 +306,9 @@ def unpack_command(
 ) -> None:
     """Write the files of a packed set's ranks."""
     made = PackedSet(packed).unpack(output, None if ranks is None else _ranks(ranks), force=force)
-    Console(highlight=False, soft_wrap=True).print(f"{output}: {len(made) - 1} ranks")
+    Console(highlight=False, soft_wrap=True).print(
+        f"{output}: {sum(file.suffix == '.et' for file in made)} ranks"
+    )
 
 
 def _ranks(text: str) -> list[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.packed import packed_file, packed_names
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.stream import BLOCK_BYTES, Stream
 
@@ -45,6 +46,7 @@ def members(path: Path) -> list[str]:
             if is_zip(start):
                 with zipfile.ZipFile(file) as archive:
                     names = [i.filename for i in archive.infolist() if not i.is_dir()]
+                    names = packed_names(archive) or names
             else:
                 with tarfile.open(fileobj=file, mode="r:*") as tar:
                     names = [member.name for member in tar if member.isfile()]
@@ -64,6 +66,10 @@ def open_zip(
     """The content of one file in a zip archive."""
     try:
         with zipfile.ZipFile(file) as archive:
+            made = packed_file(path, archive, member) if member is not None else None
+            if made is not None:
+                yield made
+                return
             names = {
                 _known_as(item.filename): item for item in archive.infolist() if not item.is_dir()
             }

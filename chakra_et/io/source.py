@@ -101,8 +101,8 @@ def plain_bytes(path: str | Path) -> int:
 
 
 def first_bytes(path: str | Path, count: int) -> bytes:
-    """How a file begins as it lies on the disk, compressed or not."""
-    with _opened(Path(path)) as file:
+    """How a file, or the archive that it is in, begins as it lies on the disk."""
+    with _opened(_locate(Path(path))[0]) as file:
         return file.read(count)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import chakra_et
@@ -188,8 +189,10 @@ def test_unpacking_gives_the_files_that_writing_gives(tmp_path: Path) -> None:
     write_workload(Workload(tp=2, dp=2, pp=2), pipeline, tmp_path / "plain")
     made = PackedSet(tmp_path / "set").unpack(tmp_path / "some", [1, 6])
     assert [file.name for file in made] == ["comm_groups.json", "trace.1.et", "trace.6.et"]
-    for file in made:
+    for file in made[1:]:
         assert file.read_bytes() == (tmp_path / "plain" / file.name).read_bytes()
+    groups, plain = made[0].read_bytes(), (tmp_path / "plain" / made[0].name).read_bytes()
+    assert msgspec.json.decode(groups) == msgspec.json.decode(plain)
     with pytest.raises(chakra_et.ChakraError, match="no rank 8"):
         PackedSet(tmp_path / "set").unpack(tmp_path / "none", [8])
     assert not (tmp_path / "none").exists()
@@ -319,5 +322,16 @@ def test_damaged_packed_sets_are_refused(tmp_path: Path) -> None:
         PackedSet(tmp_path / "absent")
     at = whole.index(b"nodes.0.zst") + 40
     path.write_bytes(whole[:at] + bytes(9) + whole[at + 9 :])
-    with pytest.raises(chakra_et.FormatError, match=r"nodes\.0\.zst: damaged"):
+    with pytest.raises(chakra_et.FormatError, match="template 0: damaged"):
         PackedSet(path).file(0)
+
+
+def test_a_packed_set_is_as_good_as_its_directory(tmp_path: Path) -> None:
+    write_packed(Workload(tp=2, dp=2, pp=2), pipeline, tmp_path / "set")
+    traces = Workload(tp=2, dp=2, pp=2).traces(pipeline)
+    assert chakra_et.read(tmp_path / "set" / "trace.5.et") == traces[5]
+    result = chakra_et.validate(tmp_path / "set")
+    assert result.traces == 8
+    assert not result.outcomes
+    with pytest.raises(chakra_et.ChakraError, match="no such file in the archive"):
+        chakra_et.read(tmp_path / "set" / "trace.8.et")

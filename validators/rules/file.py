@@ -81,10 +81,11 @@ def unknown_version(facts: FileFacts) -> Hits:
     "ET006",
     "The file is compressed.",
     why="A reader that seeks, as that of ASTRA-sim does, takes compressed bytes for records.",
-    cure="Unpack it (gunzip, zstd -d); `chakra fix` writes plain files.",
+    cure="Unpack it (gunzip, zstd -d, unzip; a packed set: `chakra generate unpack`); "
+    "`chakra fix` writes plain files.",
 )
 def compressed(facts: FileFacts) -> Hits:
-    """A file in gzip or zstd."""
+    """A file in gzip or zstd, or in a zip archive."""
     return NOTHING if facts.compression is None else facts.hit(facts.compression)
 
 
