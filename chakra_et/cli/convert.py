@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -21,11 +21,14 @@ from chakra_et.cli.targets import (
     Target,
     VerboseOption,
 )
-from chakra_et.cli.terminal import console_for
+from chakra_et.cli.terminal import console_for, say
 from chakra_et.conversion import Conversion, convert, trace_set
-from chakra_et.directory import Conversions, convert_files
+from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, write_json
+
+if TYPE_CHECKING:
+    from chakra_et.passes import Cured
 
 EXAMPLES: Final = {
     "convert": (
@@ -156,15 +159,16 @@ def convert_command(
             )
         else:
             conversions = Conversions([convert(host, device, written, **options)], [])
-    console = console_for(stderr=is_standard_output(output))
-    sound, cures = True, None
-    if target is not None:
-        cures, sound = _cure(console, conversions, output, name, target, host_time, force)
+    cured = None if target is None else _cure(conversions, output, name, target, host_time, force)
     if report is not None:
-        write_json(_content(conversions, cures, alone=not files), report)
+        alone = not files or (target is None and names_a_file(output))
+        write_json(_content(conversions, cured, alone), report)
     if not quiet:
+        console = console_for(stderr=is_standard_output(output))
         show_conversions(console, conversions, verbose)
-    if not sound:
+        if cured is not None:
+            _show_cured(console, output, cured)
+    if cured is not None and cured.left.exit_code():
         raise typer.Exit(1)
 
 
@@ -177,29 +181,32 @@ def _refuse_for_pairs(**options: Any) -> None:
         )
 
 
-def _content(conversions: Conversions, cures: Any, *, alone: bool) -> dict[str, Any]:
+def _content(conversions: Conversions, cured: Cured | None, alone: bool) -> dict[str, Any]:
     """What `--report` writes: one report, or a list of them, and what was cured."""
     reports = [conversion.report.as_dict() for conversion in conversions]
     content = reports[0] if alone else {"conversions": reports}
-    return content if cures is None else {**content, "cures": cures}
+    return content if cured is None else {**content, "cures": cured.as_dict()}
 
 
 def _cure(
-    console: Console,
     conversions: list[Conversion],
     output: Path,
     prefix: str,
     target: Target,
     host_time: HostTime,
     force: bool,
-) -> tuple[Any, bool]:
-    """Write what a consumer can run: what was changed for it, and whether nothing is in its way."""
+) -> Cured:
+    """Write what a consumer can run: what was changed for it, and what is in its way."""
     # Passes and rules are imported only here: most conversions do without them.
-    from chakra_et.cli.fix import show_cures
     from chakra_et.passes import cure, write_for_astra_sim
-    from chakra_et.validators import Severity
 
     cured = cure(trace_set(conversions), target.value, host=host_time.value)
     write_for_astra_sim(cured.traces, output, prefix, force)
+    return cured
+
+
+def _show_cured(console: Console, output: Path, cured: Cured) -> None:
+    from chakra_et.cli.fix import show_cures
+
+    say(console, f"{output}:", "bold")
     show_cures(console, cured)
-    return cured.as_dict(), not cured.left.count(Severity.ERROR)

@@ -38,7 +38,7 @@ def show_conversions(console: Console, conversions: Conversions, verbose: bool =
 def _show_one(console: Console, conversion: Conversion, verbose: bool, last: list[Row]) -> None:
     report = conversion.report
     rank = "" if report.rank is None else f" (rank {report.rank})"
-    say(console, f"{conversion.output or 'trace'}{rank}: {_written(report)}", "bold")
+    say(console, f"{conversion.output or 'read'}{rank}: {_written(report)}", "bold")
     show_rows(console, (_in_full(report) if verbose else _in_short(report)) + last)
 
 
