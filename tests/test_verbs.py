@@ -239,3 +239,15 @@ def test_each_rank_that_is_converted_is_told(tmp_path: Path) -> None:
         EXAMPLES / "ddp_2rank", None, jobs=1, step=lambda done, of: told.append((done, of))
     )
     assert told[:2] == [(1, 2), (2, 2)]
+
+
+def test_a_replay_of_many_ranks_shows_those_most_in_error(tmp_path: Path) -> None:
+    for rank in range(9):
+        slow = node(1, is_cpu_op=True, start=0, took=5000)
+        late = node(2, is_cpu_op=True, deps=(1,), start=5000 + 100 * rank, took=5000)
+        chakra_et.write(trace(slow, late, rank=rank, world=9), tmp_path / f"t.{rank}.et")
+    done = chakra("replay", tmp_path)
+    assert [line.split()[0] for line in done.output.splitlines()[1:7]] == list("345678")
+    assert "3 more ranks, whose spans are less in error (-v shows all)" in done.output
+    assert len(done.output.splitlines()) <= 24
+    assert "more ranks" not in chakra("replay", tmp_path, "-v").output

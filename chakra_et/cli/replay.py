@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from chakra_et.cli.outputs import write_ranks
 from chakra_et.cli.progress import working
-from chakra_et.cli.targets import ForceOption
+from chakra_et.cli.targets import ForceOption, VerboseOption
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
 from chakra_et.files import read_set
@@ -33,6 +33,9 @@ EXAMPLES: Final = {
         ("chakra replay DIR -o OUT", "write the replayed timelines"),
     ),
 }
+
+
+_RANKS_SHOWN: Final = 6
 
 
 class ReplayCommand(TyperCommand):
@@ -83,6 +86,7 @@ def replay_command(
         ),
     ] = None,
     force: ForceOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run a trace by its edges, and compare the outcome with the recording.
 
@@ -107,7 +111,7 @@ def replay_command(
         print_json(done.as_dict())
     else:
         aside = output is not None and is_standard_output(output)
-        _show(console_for(stderr=aside), done)
+        _show(console_for(stderr=aside), done, verbose)
 
 
 def _warn(text: str) -> None:
@@ -138,18 +142,26 @@ def _network(text: str) -> AlphaBeta:
     )
 
 
-def _show(console: Console, done: Replay) -> None:
-    """A table of figures, and a line for each critical path; both fit eighty columns."""
+def _show(console: Console, done: Replay, verbose: bool) -> None:
+    """A table of figures, and what bounds each rank; of many ranks those most in error."""
+    ranks = list(done.figures)
+    if not verbose:
+        worst = sorted(ranks, key=lambda rank: -abs(done.figures[rank].span_error))
+        ranks = sorted(worst[:_RANKS_SHOWN])
     table = Table(box=None, padding=(0, 1, 0, 0))
     for title in ("rank", "span ms", "recorded", "error", "kernels", "p95", "comm ms", "recorded"):
         table.add_column(title, justify="left" if title == "rank" else "right", overflow="fold")
-    for rank, found in done.figures.items():
-        table.add_row(*_row(rank, found))
+    for rank in ranks:
+        table.add_row(*_row(rank, done.figures[rank]))
     show_table(console, table)
-    for rank, path in done.paths.items():
+    for rank in ranks:
+        path = done.paths[rank]
         if path.by_name_ns:
             say(console, f"rank {rank}: {_bound_by(path)}")
             say(console, f"  {_explained(path, done.figures[rank])}")
+    if len(ranks) < len(done.figures):
+        left = len(done.figures) - len(ranks)
+        say(console, f"{left} more ranks, whose spans are less in error (-v shows all)", "dim")
     if len(done.traces) > 1:
         say(console, f"{done.matched} communication nodes matched across ranks")
     for reason, count in done.unmatched.items():
