@@ -271,6 +271,20 @@ def test_a_kernel_made_for_a_number_of_ranks_tells_its_group(tmp_path: Path) -> 
     assert only(converted(profile, tmp_path)).pg_name == "1"
 
 
+@pytest.mark.parametrize("members", [[[0, 1], [0]], [[0, 1], [0, 1]], [[0, 1], [1]]])
+def test_a_collective_that_no_file_gives_a_group_is_of_one_of_this_ranks(
+    tmp_path: Path, members: list[list[int]]
+) -> None:
+    config = [{"pg_name": str(i), "ranks": r, "pg_size": len(r)} for i, r in enumerate(members)]
+    profile = Profile(info={**INFO, "pg_config": config})
+    launched(profile, 10, "ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 20, 30)
+    result = converted(profile, tmp_path)
+    open_ = [0] in members
+    assert only(result).pg_name == ("0" if [1] in members else None)
+    assert only(result).pg_candidates == ('["0","1"]' if open_ else None)
+    assert any("process groups 0, 1" in w for w in result.report.warnings) is open_
+
+
 def test_an_operation_that_also_multiplies_is_no_collective(tmp_path: Path) -> None:
     profile = Profile(info=INFO).op("symm_mem::fused_matmul_reduce_scatter", 5, 20, **CUSTOM)
     launched(profile, 10, "multimem_reduce", 20, 30)

@@ -97,7 +97,7 @@ def told_steps() -> st.SearchStrategy[Step]:
     carriers = st.sampled_from(["library", "own kernel", "copies"])
     groups = st.sampled_from([None, *GROUPS])
     by_record = st.builds(Step, kinds, elements, groups, st.just("record"), carriers, pieces)
-    # Neither a range nor a name tells the group: it is taken for that of all ranks.
+    # Neither a range nor a name tells the group: no rank waits for another in it.
     world, library = st.just("0"), st.just("library")
     by_range = st.builds(Step, kinds, elements, world, st.just("range"), carriers, pieces)
     one = st.just((1,) * RANKS)

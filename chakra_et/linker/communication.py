@@ -120,6 +120,7 @@ def find_communication(
     resolved = {row: _resolve(facts, groups) for row, facts in sorted(found.items())}
     for row, count in carriers.pieces.items():
         resolved[row].pieces = count
+    transfers.open_groups |= _of_several_groups(resolved, groups)
     for row, names in transfers.open_groups.items():
         resolved[row].candidates = names
     kernels = np.array([row for row, _ in further], np.int64)
@@ -243,6 +244,22 @@ def _resolve(facts: Facts, groups: GroupTable) -> Communication:
     if isinstance(kind, NodeType):
         return Communication(kind, None, facts, group)
     return Communication(NodeType.COMM_COLL, kind, facts, group)
+
+
+def _of_several_groups(
+    found: dict[int, Communication], groups: GroupTable
+) -> dict[int, tuple[str, ...]]:
+    """The groups that collectives without one may be of, where there are several of this rank."""
+    mine = [group for group in groups.groups.values() if groups.has_rank(group)]
+    alike = {group.ranks for group in mine} == {tuple(range(groups.world_size or 0))}
+    if len(mine) < 2 or alike:
+        return {}
+    names = tuple(group.name for group in mine)
+    return {
+        row: names
+        for row, item in found.items()
+        if item.group is None and item.type is NodeType.COMM_COLL
+    }
 
 
 def iterate_sources(found: dict[int, Communication]) -> Iterator[str]:

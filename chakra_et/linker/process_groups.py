@@ -98,11 +98,13 @@ class GroupTable:
         return (), ""
 
     def only_of_size(self, size: int | None) -> str | None:
-        """The name of the only group there is, or of the only one of this rank that has a size."""
-        names = list(self.groups)
-        if len(names) > 1 and size is not None:
-            names = [g.name for g in self.groups.values() if g.size == size and self.has_rank(g)]
-        return names[0] if len(names) == 1 else None
+        """The name of the only group there is, or of the only one of this rank, or of that size."""
+        found = list(self.groups.values())
+        if len(found) > 1:
+            found = list(filter(self.has_rank, found))
+        if len(found) > 1 and size is not None:
+            found = [group for group in found if group.size == size]
+        return found[0].name if len(found) == 1 else None
 
     def has_rank(self, group: ProcessGroup) -> bool:
         """Whether this rank is in a group, or may be."""
