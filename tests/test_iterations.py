@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,15 @@ import pytest
 from accounts import converted
 from hypothesis import given
 from hypothesis import strategies as st
-from recordings import BACKWARD, MAIN, HostRecording, Profile
+from recordings import BACKWARD, HostRecording, Profile
 
 from chakra_et import Conversion, LinkError
+from chakra_et.converters.kineto import read_device
+from chakra_et.converters.pytorch import read_host
 from chakra_et.linker.iterations import find_iterations
+from chakra_et.linker.join import join_host
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.window import cut_device, cut_host, window
 
 LAYER = ["aten::linear", "aten::t", "aten::addmm", "aten::relu"]
 STEP = ["aten::embedding", *LAYER, *LAYER, "aten::nll_loss", "aten::add_"]
@@ -180,4 +186,22 @@ def test_every_place_of_a_sequence_is_found(
 
 def test_nothing_is_found_of_another_sequence() -> None:
     assert find_iterations(np.arange(20), np.arange(100, 300), {}) is None
-    assert MAIN != BACKWARD
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("short", ["host trace", "profile"])
+def test_real_steps_are_found_without_ids(data: Path, step: int, short: str) -> None:
+    # Record-function ids tell the truth; they are hidden from the join.
+    folder, chosen = data / "torch213" / "tp_2rank", window(str(step), None)
+    assert chosen is not None
+    host, device = read_host(folder / "host.0.json.gz"), read_device(folder / "device.0.json.gz")
+    if short == "profile":
+        device = cut_device(device, chosen)
+    else:
+        host = cut_host(host, chosen)
+    truth, nothing = device.rf_id, np.zeros_like(device.rf_id)
+    join = join_host(host, replace(device, rf_id=nothing, external_id=nothing))
+    joined = join.record != NONE
+    assert np.array_equal(truth[join.record[joined]], host.rf_id[joined])
+    assert np.count_nonzero(joined) == 2206
+    assert f"the part number {step}, which" in join.warnings[0]
