@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 
 from chakra_et.cli.terminal import console_for, print_json, show_rows, show_table
+from chakra_et.converters import formats
 from chakra_et.converters.format import Format, View
-from chakra_et.converters.formats import FORMATS
 from chakra_et.shown import line
 
 _HOLDS: Final = {
@@ -37,18 +37,18 @@ def formats_command(
     with tar or zip. Files that are refused come with what to do instead.
     """
     if as_json:
-        print_json([_as_dict(form) for form in FORMATS])
+        print_json([_as_dict(form) for form in formats.FORMATS])
         return
     console = console_for()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("format", "read", "written as", "holds"):
         table.add_column(title, overflow="fold")
-    for form in FORMATS:
+    for form in formats.FORMATS:
         if form.read is not None:
             written = ", ".join(form.suffixes)
             table.add_row(line(form.name), "yes", written, _HOLDS[form.view])
     show_table(console, table)
-    others = [form for form in FORMATS if form.read is None]
+    others = [form for form in formats.FORMATS if form.read is None]
     rows = (
         ("passed over", [form.name for form in others if form.own]),
         ("refused", [form.called for form in others if not form.own]),
