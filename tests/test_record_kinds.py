@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import tempfile
+from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +84,55 @@ def test_an_interval_of_two_phases_becomes_a_node(tmp_path: Path) -> None:
     (gemm,) = result.trace.nodes.where(name="gemm")
     assert EdgeKind.LAUNCH in [kind for _, kind, _ in gemm.edges]
     assert result.report.device_events.total == 2
+
+
+Account = tuple[Counter[Any], Counter[Any]]
+
+
+def account(profile: Path) -> Account:
+    """The nodes of a trace and its edges, by names and times."""
+    trace = converted(device=profile).trace
+    by_id = {n.id: (n.name, n.start_ns, n.duration_ns, n.is_cpu_op) for n in trace.nodes}
+    edges = [(by_id[s], by_id[n.id], kind) for n in trace.nodes for s, kind, _ in n.edges]
+    return Counter(by_id.values()), Counter(edges)
+
+
+def real(data: Path, name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(gzip.decompress((data / "kineto" / name).read_bytes()))
+    return document
+
+
+def in_two_phases(event: dict[str, Any]) -> list[dict[str, Any]]:
+    if event["ph"] != "X":
+        return [event]
+    end = Decimal(str(event["ts"])) + Decimal(str(event.get("dur", 0)))
+    begin = {key: value for key, value in event.items() if key != "dur"}
+    own = {key: event[key] for key in ("name", "pid", "tid")}
+    return [{**begin, "ph": "B"}, {**own, "ph": "E", "ts": str(end), "cat": event.get("cat", "")}]
+
+
+@pytest.mark.parametrize("name", ["event_sync.json.gz", "train_mi250.json.gz"])
+def test_a_real_profile_in_two_phases_is_the_same(data: Path, tmp_path: Path, name: str) -> None:
+    document = real(data, name)
+    events = [part for event in document["traceEvents"] for part in in_two_phases(event)]
+    path = write_json(tmp_path / "d.json", {**document, "traceEvents": events})
+    assert account(path) == account(data / "kineto" / name)
+
+
+@pytest.mark.parametrize("name", ["event_sync.json.gz", "train_mi250.json.gz"])
+def test_a_real_profile_of_another_vendor_is_the_same(
+    data: Path, tmp_path: Path, name: str
+) -> None:
+    document = real(data, name)
+    others = {"kernel": "npu_task"} | {
+        f"{old}_{kind}": f"npu_{kind}"
+        for old, kind in [("gpu", "memcpy"), ("gpu", "memset"), ("cuda", "runtime"),
+                          ("cuda", "driver"), ("cuda", "sync")]
+    }  # fmt: skip
+    for event in document["traceEvents"]:
+        event["cat"] = others.get(event.get("cat", ""), event.get("cat", ""))
+    path = write_json(tmp_path / "d.json", document)
+    assert account(path) == account(data / "kineto" / name)
 
 
 def test_ends_without_a_beginning_are_counted(tmp_path: Path) -> None:

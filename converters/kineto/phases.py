@@ -18,7 +18,8 @@ def pair(events: list[Event]) -> list[tuple[Event, Event]]:
     """Beginnings with their ends, in the order of the beginnings in the file.
 
     On each thread an end closes the last beginning that is open, or the last one of its name where
-    it has one. Records that are left over, or that have no time, have no partner.
+    it has one: ends at one time may stand in any order. Records that are left over, or that have no
+    time, have no partner.
     """
     times = [time_or_none(bytes(event.ts)) for event in events]
     timed = [(time, place) for place, time in enumerate(times) if time is not None]
@@ -32,8 +33,7 @@ def pair(events: list[Event]) -> list[tuple[Event, Event]]:
             continue
         depth = _closed_by(event, [events[begin].name for begin in stack])
         if depth is not None:
-            found.append((stack[depth], place))
-            del stack[depth:]
+            found.append((stack.pop(depth), place))
     return [(events[begin], events[end]) for begin, end in sorted(found)]
 
 

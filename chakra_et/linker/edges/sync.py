@@ -158,7 +158,7 @@ def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     the host; and the copy ended before the call did.
     """
     copies = np.flatnonzero(table.work & (table.launch != NONE))
-    category = np.array([c in _COPIES for c in device.categories.in_order], np.bool_)
+    category = np.array([_COPY in c.lower() for c in device.categories.in_order], np.bool_)
     copies = copies[category[device.category[table.record[copies]]]]
     call = table.launch[copies]
     asynchronous = np.array(["Async" in name for name in device.names.in_order], np.bool_)
@@ -172,7 +172,8 @@ def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
 _INSIDE: Final = 64
 """How many operations may seem to begin inside a blocking call."""
 
-_COPIES: Final = frozenset({"gpu_memcpy", "Memcpy"})
+_COPY: Final = "memcpy"
+"""What categories of copies have in common, whoever the vendor is."""
 
 
 class _Copy(msgspec.Struct, gc=False):
