@@ -235,6 +235,9 @@ def _checked(model: Model, path: Path) -> Model:
     for name in ("layers", "hidden", "heads", "ffn", "vocabulary"):
         if getattr(model, name) < 1:
             raise ChakraError(f"{name} is below 1", path=path, remedy="Give a whole number.")
+    negative = [name for name in model.__struct_fields__ if _is_negative(getattr(model, name))]
+    if negative:
+        raise ChakraError(f"{negative[0]} is negative", path=path, remedy="Give 0 or more.")
     wrong = ""
     if not model.head_size and model.hidden % model.heads:
         wrong = f"hidden {model.hidden} is no multiple of {model.heads} heads"
@@ -249,3 +252,7 @@ def _checked(model: Model, path: Path) -> Model:
     if wrong:
         raise ChakraError(wrong, path=path, remedy="docs/generate.md lists what a model has.")
     return model
+
+
+def _is_negative(value: object) -> bool:
+    return isinstance(value, int) and value < 0

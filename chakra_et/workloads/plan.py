@@ -18,6 +18,12 @@ ORDER: Final = "tp-cp-ep-dp-pp"
 """Megatron's order of ranks: tensor-parallel ranks are neighbours, stages are farthest apart."""
 
 
+_POSITIVE: Final = (
+    "tp", "pp", "dp", "cp", "ep", "micro_batch", "sequence", "chunks", "tokens",
+    "vocabulary_multiple",
+)  # fmt: skip
+
+
 class Recompute(str, Enum):
     """What the backward pass computes again."""
 
@@ -94,9 +100,12 @@ class Plan:
     order: str = ORDER
 
     def __post_init__(self) -> None:
-        for name in ("tp", "pp", "dp", "cp", "ep", "micro_batch", "sequence", "chunks", "tokens"):
+        for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise ChakraError(f"{name} is {getattr(self, name)}", remedy="Give 1 or more.")
+        for name in ("global_batch", "context", "gradient_bytes"):
+            if getattr(self, name) < 0:
+                raise ChakraError(f"{name} is {getattr(self, name)}", remedy="Give 0 or more.")
         if self.global_batch == 0:
             # As many micro-batches as fill the pipeline.
             object.__setattr__(self, "global_batch", self.micro_batch * self.dp * self.pp)
@@ -115,6 +124,7 @@ class Plan:
         if model.kv % self.tp and self.tp % model.kv:
             found.append(f"tp {self.tp} and {model.kv} heads of keys and values do not divide")
         divides(self.tp, model.ffn, "tp", "ffn")
+        divides(self.tp, model.expert_ffn, "tp", "expert_ffn")
         divides(self.cp, self.sequence, "cp", "the sequence of")
         if self.sequence_parallel:
             divides(self.tp * self.cp, self.sequence, "tp x cp", "the sequence of")

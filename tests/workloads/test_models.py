@@ -50,6 +50,7 @@ TINY = 'name="t"\nlayers=2\nhidden=64\nheads=4\nffn=128\nvocabulary=100\n'
         (TINY + "width=3\n", "no model: Object contains unknown field `width`"),
         (TINY.replace("layers=2", "layers=0"), "layers is below 1"),
         (TINY.replace("heads=4", "heads=5"), "hidden 64 is no multiple of 5 heads"),
+        (TINY + "experts=-1\n", "experts is negative"),
         (TINY + "kv_heads=3\n", "4 heads are no multiple of 3 kv_heads"),
         (TINY + "experts=4\n", "0 experts_per_token of 4 experts"),
         (TINY + "experts=4\nexperts_per_token=1\n", "experts without expert_ffn"),
@@ -73,6 +74,8 @@ def test_a_model_that_is_not_there() -> None:
     [
         ({"tp": 3}, "tp 3 does not divide the number of heads, 32"),
         ({"pp": 0}, "pp is 0"),
+        ({"global_batch": -2}, "global_batch is -2"),
+        ({"vocabulary_multiple": 0}, "vocabulary_multiple is 0"),
         ({"pp": 40}, "40 stages for 32 layers"),
         ({"cp": 3}, "cp 3 does not divide the sequence of 2048"),
         ({"ep": 2, "dp": 2}, "Llama-2-7B has no experts"),
