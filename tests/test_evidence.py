@@ -87,7 +87,7 @@ REAL = {
     },
     "dlrm8": {
         ("thread", "sequence number"): 1,
-        ("thread", "times"): 1,
+        ("thread", "times"): 2,
         ("event", "call that makes the stream wait"): 3,
         ("event", "call that makes some stream wait and times"): 1,
         ("sync", "call for the whole device"): 4,

@@ -160,7 +160,7 @@ def _busy_until(
     For the last activity of a thread: when the last of all ended. Else the end of an annotation
     does not count, as it does nothing itself.
     """
-    does = np.where(table.annotates, table.start_ns, table.end_ns)
+    does = np.where(table.annotates, UNTIMED, table.end_ns)
     until = _last_end_before(order, table.lane, does, following, last)
     return np.where(last, _last_end_before(order, table.lane, table.end_ns, following, last), until)
 
