@@ -25,7 +25,8 @@ _KERNELS: Final = ("nccldevkernel", "ncclkernel", "rcclgenerickernel", "ncclsymk
     "ET205",
     "A collective does not say which one it is.",
     why="A reader that fills in 0 makes an all-reduce of it; another stops.",
-    cure="Set comm_type; where no record tells, the host node's name often does.",
+    cure="Set comm_type; where no record tells, the host node's name often does. `chakra fix --for "
+    "astra-sim` gives it its recorded time.",
 )
 def no_collective_type(view: TraceView) -> Hits:
     """COMM_COLL nodes without `comm_type`."""
@@ -36,7 +37,8 @@ def no_collective_type(view: TraceView) -> Hits:
     "ET206",
     "A collective does not say how many bytes it moves.",
     why="ASTRA-sim stops, or swallows the error and never finishes.",
-    cure="Set comm_size to the bytes of this rank's input; record with shapes to have it told.",
+    cure="Set comm_size to the bytes of this rank's input; record with shapes to have it told. "
+    "`chakra fix --for astra-sim` gives it its recorded time.",
 )
 def no_collective_size(view: TraceView) -> Hits:
     """COMM_COLL nodes without `comm_size`; a barrier needs none."""
