@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,9 @@ from chakra_et.errors import FormatError
 
 FORMAT: Final = "chakra-et packed set 1"
 TABLE: Final = "set.json"
+_BROKEN: Final = (
+    zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError,
+)  # fmt: skip
 _FILE: Final = re.compile(r"trace\.(\d+)\.et")
 _REMEDY: Final = "Write the set again, or copy it again."
 
@@ -113,7 +117,7 @@ def read_table(path: str | Path, archive: zipfile.ZipFile) -> SetTable:
 def _table(archive: zipfile.ZipFile) -> SetTable | None:
     try:
         table = msgspec.json.decode(archive.read(TABLE), type=SetTable)
-    except (KeyError, msgspec.DecodeError):
+    except (KeyError, msgspec.DecodeError, *_BROKEN):
         return None
     return table if table.format == FORMAT else None
 
@@ -147,24 +151,34 @@ def _template(
             zstandard.ZstdDecompressor().decompress(archive.read(f"{name}.{number}.zst"))
             for name in ("nodes", "slots", "values", "heads")
         )
-        return PackedTemplate(
+        template = PackedTemplate(
             ranks={rank: place for place, rank in enumerate(told.ranks)},
             nodes=nodes,
-            offsets=_offsets(told, np.frombuffer(slots, "<i8")),
-            values=np.frombuffer(values, np.uint8).reshape(len(told.ranks), -1),
+            offsets=_offsets(told, np.frombuffer(slots, "<i8"), len(nodes)),
+            values=np.frombuffer(values, np.uint8).reshape(
+                len(told.ranks), sum(slot.width for slot in told.slots)
+            ),
             heads=_heads(heads),
         )
-    except (KeyError, ValueError, IndexError, zipfile.BadZipFile, zstandard.ZstdError) as error:
+        if len(template.heads) != len(told.ranks):
+            raise ValueError(f"{len(template.heads)} first records for {len(told.ranks)} ranks")
+        return template
+    except (KeyError, ValueError, zstandard.ZstdError, *_BROKEN) as error:
         raise FormatError(
             f"damaged: {error}", path=path, place=f"template {number}", remedy=_REMEDY
         ) from error
 
 
-def _offsets(told: TemplateTable, at: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """For each slot the places of its bytes, int64[places, width]."""
+def _offsets(
+    told: TemplateTable, at: npt.NDArray[np.int64], size: int
+) -> list[npt.NDArray[np.int64]]:
+    """For each slot the places of its bytes in `size` of them, int64[places, width]."""
     ends = np.cumsum([slot.count for slot in told.slots], dtype=np.int64)
+    widest = max((slot.width for slot in told.slots), default=0)
     if len(at) != (ends[-1] if len(ends) else 0):
         raise ValueError(f"{len(at)} slots")
+    if len(at) and not 0 <= at.min() <= at.max() <= size - widest:
+        raise ValueError("a slot outside the nodes")
     parts = np.split(at, ends[:-1]) if len(ends) else []
     return [
         part[:, None] + np.arange(slot.width) for part, slot in zip(parts, told.slots, strict=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import chakra_et
 from chakra_et import CollectiveType, NodeType
@@ -328,6 +330,23 @@ def test_damaged_packed_sets_are_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:at] + bytes(9) + whole[at + 9 :])
     with pytest.raises(chakra_et.FormatError, match="template 0: damaged"):
         PackedSet(path).file(0)
+
+
+@given(at=st.integers(0, 10_000), bit=st.integers(0, 7))
+def test_any_damage_to_a_packed_set_is_found_or_harmless(
+    at: int, bit: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "set"
+    write_packed(Workload(rank=3), ring, path)
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= 1 << bit
+    whole = Workload(rank=3).traces(ring)
+    path.write_bytes(data)
+    try:
+        found = dict(PackedSet(path))
+    except chakra_et.ChakraError:
+        return
+    assert found == {rank: whole[rank] for rank in found}
 
 
 def test_a_packed_set_is_as_good_as_its_directory(tmp_path: Path) -> None:
