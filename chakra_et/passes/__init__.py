@@ -8,7 +8,6 @@
 from chakra_et.passes.astra_sim import (
     drop_lone_collectives,
     drop_metadata_nodes,
-    expect_one_device,
     fill_idle_ranks,
     lower_collectives,
 )
@@ -21,6 +20,7 @@ from chakra_et.passes.clean import (
     renumber,
     set_version,
 )
+from chakra_et.passes.devices import expect_one_device, split_devices
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
 from chakra_et.passes.order import order_collectives
@@ -53,6 +53,7 @@ __all__ = [
     "set_version",
     "settle_unknown",
     "show_late_starts",
+    "split_devices",
     "split_host_time",
     "splitting",
     "write_for_astra_sim",

@@ -7,9 +7,8 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import CollectiveType, Kind, NodeType
-from chakra_et.errors import ChakraError
 from chakra_et.model import Edges, Trace, TraceSet
-from chakra_et.passes.base import Change, PassResult, run_pass, speaking, trace_pass
+from chakra_et.passes.base import Change, PassResult, run_pass, trace_pass
 from chakra_et.passes.edit import (
     NOTE,
     Mask,
@@ -34,26 +33,6 @@ _IN_PLACE: Final = {
     CollectiveType.REDUCE_SCATTER_BLOCK: CollectiveType.REDUCE_SCATTER,
 }
 """What stands in for a collective that is not simulated: one that moves at least as much."""
-
-
-@run_pass(
-    "expect-one-device",
-    "One device for each rank, as there is in the simulator.",
-    ensures="ET724",
-)
-def expect_one_device(traces: TraceSet) -> PassResult:
-    """Refuse traces of several devices, which would run one after the other in silence.
-
-    Raises ChakraError: no simulator takes the edges that tie devices of one process.
-    """
-    for _, _, evidence in speaking(traces, frozenset({"ET724"})):
-        raise ChakraError(
-            f"a trace has work of several devices ({evidence}); ASTRA-sim has one device for each "
-            "rank and would run them one after the other",
-            remedy="Record a process for each device, as torchrun starts them. `chakra replay` "
-            "takes the trace as it is.",
-        )
-    return PassResult(traces, [])
 
 
 @trace_pass(

@@ -15,7 +15,6 @@ from chakra_et.model import TraceSet
 from chakra_et.passes.astra_sim import (
     drop_lone_collectives,
     drop_metadata_nodes,
-    expect_one_device,
     fill_idle_ranks,
     lower_collectives,
 )
@@ -28,6 +27,7 @@ from chakra_et.passes.clean import (
     renumber,
     set_version,
 )
+from chakra_et.passes.devices import expect_one_device, split_devices
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
 from chakra_et.passes.host_time import fold_host
 from chakra_et.passes.order import order_collectives
@@ -91,7 +91,9 @@ def passes_for(
         return [*row, renumber]
     if target != ASTRA_SIM:
         raise ChakraError(f"no cures for {target!r}", remedy=f"Known: {', '.join(TARGETS)}.")
-    row += [expect_one_device, drop_metadata_nodes, renumber]
+    # Only folded host time tells when a device waited for another one.
+    row.append(split_devices if host == "fold" else expect_one_device)
+    row += [drop_metadata_nodes, renumber]
     row.append(fold_host if host == "fold" else show_late_starts)
     return [
         *row,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -402,15 +403,45 @@ def test_for_astra_sim_leaves_no_error(data: Path, tmp_path: Path) -> None:
         assert groups == {"1": list(range(len(traces)))}
 
 
-def test_work_of_two_devices_is_refused_for_astra_sim() -> None:
+def two_devices(*more: dict[str, Any]) -> TraceSet:
+    """Host work that launches a kernel on each of two devices; the second one waits for the first.
+
+    The devices are busy from 10 to 110 us, and from 120 to 150 us.
+    """
     own = {"is_cpu_op": False, "stream": 7}
-    one, two = (
-        TraceSet({0: trace(node(1, device=0, **own), node(2, device=d, **own))}) for d in (0, 1)
+    host = {"is_cpu_op": True, "thread": 1}
+    nodes = (
+        node(1, start=0, took=10_000, **host),
+        node(2, start=10_000, took=5_000, deps=(1,), **host),
+        node(3, start=10_000, took=100_000, deps=(1,), name="first", device=0, **own),
+        node(4, start=120_000, took=30_000, deps=(2, 3), name="second", device=1, **own),
     )
-    with pytest.raises(ChakraError, match="1 nodes on device 0, 1 nodes on device 1"):
-        passes.cure(two, "astra-sim")
-    assert passes.expect_one_device(one).changes == []
-    assert not passes.cure(two).left.outcomes
+    return TraceSet({0: trace(*nodes, *more, rank=0, world=1)})
+
+
+def test_each_device_of_a_process_becomes_a_rank_for_astra_sim() -> None:
+    given = two_devices()
+    cured = passes.cure(given, "astra-sim")
+    assert list(cured.traces) == [0, 1]
+    for rank, (name, start) in enumerate((("first", 10_000), ("second", 120_000))):
+        part = cured.traces[rank]
+        assert (part.rank, part.world_size) == (rank, 2)
+        assert [n.name for n in part.nodes] == ["host time", name]
+        assert finish(part) == start + (100_000, 30_000)[rank]
+    (first, second) = cured.changes["split-devices"]
+    assert (first.rank, second.rank) == (0, 1)
+    assert "1 of its waits for them are recorded time now" in second.what
+    assert (given[0].world_size, len(given[0].nodes)) == (1, 4)
+
+
+def test_devices_that_communicate_or_wait_with_host_nodes_are_refused() -> None:
+    talking = two_devices(coll(5, deps=(4,), device=1, stream=7))
+    wanted = "nodes on device 0, . nodes on device 1"
+    with pytest.raises(ChakraError, match=wanted):
+        passes.cure(talking, "astra-sim")
+    with pytest.raises(ChakraError, match=wanted):
+        passes.cure(two_devices(), "astra-sim", host="keep")
+    assert not passes.cure(two_devices()).left.outcomes
 
 
 def test_broken_graph_can_be_cured_if_cycles_may_be_cut(data: Path) -> None:

@@ -118,8 +118,8 @@ def streams(view: TraceView) -> Hits:
     "The trace has work of several devices.",
     why="ASTRA-sim has one device for each rank: what ran at the same time on two devices runs one "
     "after the other.",
-    cure="Record a process for each device, as torchrun starts them, or convert a profile of the "
-    "work of one device.",
+    cure="`chakra fix --for astra-sim` makes a rank of each device where the process communicates "
+    "with no other; else record a process for each device, as torchrun starts them.",
 )
 def devices(view: TraceView) -> Hits:
     """Computation and communication on more than one device."""
