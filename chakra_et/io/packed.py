@@ -174,15 +174,15 @@ def _offsets(
 ) -> list[npt.NDArray[np.int64]]:
     """For each slot the places of its bytes in `size` of them, int64[places, width]."""
     ends = np.cumsum([slot.count for slot in told.slots], dtype=np.int64)
-    widest = max((slot.width for slot in told.slots), default=0)
     if len(at) != (ends[-1] if len(ends) else 0):
         raise ValueError(f"{len(at)} slots")
-    if len(at) and not 0 <= at.min() <= at.max() <= size - widest:
-        raise ValueError("a slot outside the nodes")
     parts = np.split(at, ends[:-1]) if len(ends) else []
-    return [
+    found = [
         part[:, None] + np.arange(slot.width) for part, slot in zip(parts, told.slots, strict=True)
     ]
+    if any(part.size and not 0 <= part.min() <= part.max() < size for part in found):
+        raise ValueError("a slot outside the nodes")
+    return found
 
 
 def _heads(data: bytes) -> list[bytes]:
