@@ -14,6 +14,9 @@ from chakra_et.replay import replay
 from chakra_et.validators import validate
 
 RECORD = "record_param_comms"
+NESTED: Any = [8]
+for _ in range(700):
+    NESTED = [NESTED]
 OWN_KERNEL = "void aiter::cross_device_reduce_2stage<__hip_bfloat16, 2>(aiter::RankData*, int)"
 INFO = {"backend": "nccl", "rank": 0, "world_size": 2}
 
@@ -306,6 +309,9 @@ def test_an_operation_that_also_multiplies_is_no_collective(tmp_path: Path) -> N
         ("c10d::alltoall_base_", [[6], "x"], ["float", "float"], None),
         ("c10d::alltoall_base_", [[6], [-8]], ["float", "float"], None),
         ("c10d::alltoall_base_", None, None, None),
+        ("c10d::alltoall_base_", [[6], [8]], [7, "float"], 32),
+        ("c10d::alltoall_base_", [[6], [1 << 40, 1 << 40, 2]], ["float", "float"], None),
+        ("c10d::allreduce_", [NESTED], ["float"], None),
     ],
 )
 def test_operations_of_the_framework_tell_their_input(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from math import prod
 from typing import Any, Final
 
 import msgspec
 
 from chakra_et.linker.communication_table import element_bytes
-from chakra_et.linker.facts import size
+from chakra_et.linker.facts import is_int, size
 
 _IN_LIST: Final = re.compile(r"Tensor\((?P<dtype>[^()]*)\)")
 """The type of the elements where a list of tensors tells it: `GenericList[Tensor(float)]`."""
 _LIST: Final = "TensorList"
+_DEEPEST: Final = 4
+"""How deep lists of tensors are nested, and a level more."""
+_MOST: Final = 1 << 63
+"""No tensor has more elements."""
 NO_TENSOR: Final = -1
 """What stands for an argument that is no tensor and holds none."""
 
@@ -35,15 +38,13 @@ def argument_bytes(args: bytes, dtype: str | None = None) -> list[int | None]:
         types = [dtype] * len(dims)
     if not isinstance(dims, list) or not isinstance(types, list):
         return []
-    return [
-        _argument(shape, told, dtype)
-        for shape, told in zip(dims, types, strict=False)
-        if isinstance(told, str)
-    ]
+    return [_argument(shape, told, dtype) for shape, told in zip(dims, types, strict=False)]
 
 
-def _argument(shape: Any, told: str, dtype: str | None) -> int | None:
-    """The bytes of one argument: a tensor, or a list of tensors, however nested."""
+def _argument(shape: Any, told: Any, dtype: str | None) -> int | None:
+    """The bytes of one argument: a tensor, or a list of tensors, nested once or twice."""
+    if not isinstance(told, str):
+        return NO_TENSOR
     match = _IN_LIST.search(told)
     width = element_bytes(match["dtype"] if match else told)
     if not isinstance(shape, list) or (not shape and width is None):
@@ -55,15 +56,19 @@ def _argument(shape: Any, told: str, dtype: str | None) -> int | None:
     return None if width is None or count is None else width * count
 
 
-def _elements(shape: Any) -> int | None:
+def _elements(shape: Any, depth: int = _DEEPEST) -> int | None:
     """The elements of tensors of a shape, or of nested shapes; None where it is no shape."""
-    if not isinstance(shape, list):
+    if not isinstance(shape, list) or depth == 0:
         return None
     if any(isinstance(item, list) for item in shape):
-        parts = [_elements(item) for item in shape]
+        parts = [_elements(item, depth - 1) for item in shape]
         return None if None in parts else sum(part or 0 for part in parts)
-    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
-    return prod(shape) if whole else None
+    count = 1
+    for length in shape:
+        if not is_int(length) or length < 0 or count > _MOST:
+            return None
+        count *= length
+    return count
 
 
 def total(arguments: list[int | None]) -> int | None:
