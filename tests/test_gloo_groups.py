@@ -176,7 +176,9 @@ def test_a_message_from_any_rank_is_from_who_sent_one(tmp_path: Path) -> None:
     assert not any("any rank" in w for w in found[0].report.warnings)
 
 
-def test_of_several_senders_the_first_to_send_is_taken_and_told(tmp_path: Path) -> None:
+def test_of_several_senders_the_one_whose_send_ended_first_is_taken_and_told(
+    tmp_path: Path,
+) -> None:
     run = GlooRun(3)
     for source in (2, 1):
         run.message(source, 0, (0, 1, 2), 50, 7, any_source=True)

@@ -62,7 +62,7 @@ PROGRAMS = {
     "all_threads": Program(single.threads_step, since=(2, 6), how={"all_threads": True}),
     "ddp": Program(training.ddp_step, ranks=2, steps=3),
     "async": Program(training.async_step, ranks=2, steps=2),
-    "sharded": Program(training.sharded_step, ranks=2, since=(2, 6)),
+    "sharded": Program(training.sharded_step, ranks=2, since=(2, 8)),
     "functional": Program(training.functional_step, ranks=4),
     "pipeline": Program(training.pipeline_step, ranks=4),
     "collectives": Program(communication.collectives, ranks=4),

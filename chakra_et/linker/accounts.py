@@ -18,8 +18,8 @@ RECV: Final = "COMM_RECV"
 class Told:
     """What other ranks tell of a transfer; None where they do not.
 
-    `guessed` marks a peer that times tell: of several messages that fit, the first to be sent is
-    taken to have been received first.
+    `guessed` marks a peer that times tell: of several messages that fit, the one whose send had
+    ended first is taken to have been received first.
     """
 
     group: str | None = None

@@ -10,7 +10,8 @@ from chakra_et.linker.accounts import SEND, Letter, Option, Told, Unit, agreed
 def any_sources(units: list[Unit]) -> dict[int, Told]:
     """The senders of messages that were received from any rank, by the identity of the transfer.
 
-    Of those that fit, the first that was sent and that nobody received by name.
+    Of those that fit, and that nobody received by name, the first that had been sent: a message
+    has been when its receiver took it.
     """
     sent: dict[Letter, dict[int, deque[Unit]]] = defaultdict(lambda: defaultdict(deque))
     named, wanted = [], []
@@ -37,13 +38,13 @@ def any_sources(units: list[Unit]) -> dict[int, Told]:
 
 
 def _taken(receive: Unit, sent: dict[int, deque[Unit]]) -> int | None:
-    """Take the first message that was sent of those that may have been received; its sender."""
+    """Take the first message that had been sent of those that may be the one; its sender."""
     fits = [
         source
         for source, messages in sent.items()
         if messages and any(_of_one(option, messages[0]) for option in receive.options)
     ]
-    source = min(fits, key=lambda source: sent[source][0].transfers[0].begin_ns, default=None)
+    source = min(fits, key=lambda source: sent[source][0].transfers[0].end_ns, default=None)
     if source is not None:
         sent[source].popleft()
     return source

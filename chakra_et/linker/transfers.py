@@ -49,7 +49,7 @@ class Transfers:
         if self.guessed:
             told.append(
                 f"{self.guessed} messages received from any rank could be of several senders; "
-                "they were taken in the order in which they were sent"
+                "they were taken in the order in which the sends had ended"
             )
         return told
 
