@@ -155,15 +155,31 @@ def test_files_of_other_programs_are_still_refused(tmp_path: Path) -> None:
         convert(tmp_path, iteration_host(), profile)
 
 
-def test_ids_that_never_meet_do_not_hide_the_part(tmp_path: Path) -> None:
-    host, profile = iteration_host(), iteration_profile(3)
+def with_ids(host: HostRecording, profile: Profile, first: int) -> None:
+    """Record-function ids that are not of the same run."""
     for number, node in enumerate(host.nodes):
-        node["rf_id"] = 5000 + number if node["id"] > 2 and node["id"] != 900 else 0
+        node["rf_id"] = first + number if node["id"] > 2 and node["id"] != 900 else 0
     for number, event in enumerate(profile.events):
         event["args"]["Record function id"] = 1 + number
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [(5000, "no record-function id occurs in both"), (2, "occur in both files and do not agree")],
+)
+def test_ids_of_another_run_do_not_hide_the_part(tmp_path: Path, first: int, told: str) -> None:
+    host, profile = iteration_host(), iteration_profile(3)
+    with_ids(host, profile, first)
     result = convert(tmp_path, host, profile)
     assert result.report.joins[0].matched == OPS
-    assert any("no record-function id occurs in both" in w for w in result.report.warnings)
+    assert any(told in warning for warning in result.report.warnings)
+
+
+def test_whole_files_whose_ids_disagree_are_refused(tmp_path: Path) -> None:
+    host, profile = iteration_host(), iteration_profile(1)
+    with_ids(host, profile, 2)
+    with pytest.raises(LinkError, match="names behind"):
+        convert(tmp_path, host, profile)
 
 
 @given(

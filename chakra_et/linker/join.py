@@ -135,9 +135,10 @@ def _by_record_function(
     overlap = int(np.count_nonzero(record != NONE))
     agree = _agreeing(record, host_name, record_name, device)
     matched = int(np.count_nonzero(agree))
-    if overlap == 0 and (join := _of_another_window(host, device, ops, host_name, record_name)):
-        return join
     if overlap == 0 or matched < _AGREE * overlap:
+        join = _of_another_run(host, device, ops, host_name, record_name, overlap)
+        if join is not None:
+            return join
         raise LinkError(
             f"host and device trace do not belong together: {overlap} record-function ids occur in "
             f"both, but the names behind {overlap - matched} of them differ"
@@ -159,22 +160,30 @@ def _by_record_function(
     return HostJoin(record, "record-function id", matched, int(expected), warnings)
 
 
-def _of_another_window(
-    host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
+def _of_another_run(
+    host: HostTrace,
+    device: DeviceTrace,
+    ops: Rows,
+    host_name: Rows,
+    record_name: Rows,
+    overlap: int,
 ) -> HostJoin | None:
     """By order, where ids tell that the files are of different times: one is a part of the other.
 
-    None where too little of the shorter one is found in the longer one to say that.
+    None where too little of the shorter one is found in the longer one to say that, and where ids
+    lead to other names, unless the shorter file is one iteration of many in the longer one.
     """
     candidates = np.flatnonzero(~is_root(host))
     record, warnings = by_order(host, device, candidates, host_name, record_name)
     matched = int(np.count_nonzero(record != NONE))
-    if matched < max(_AGREE * min(len(candidates), len(ops)), _ENOUGH):
+    enough = max(_AGREE * min(len(candidates), len(ops)), _ENOUGH)
+    if matched < enough or (overlap and not warnings):
         return None
+    what = f"{overlap} record-function ids occur in both files and do not agree"
     warnings.insert(
         0,
-        "no record-function id occurs in both files: they are of different windows, or of two runs "
-        "of one script; operations were joined by their order",
+        f"{what if overlap else 'no record-function id occurs in both files'}: they are of "
+        "different windows, or of two runs of one script; operations were joined by their order",
     )
     return HostJoin(record, "order within each thread", matched, len(candidates), warnings)
 

@@ -252,7 +252,7 @@ def _rank(mark: Mark) -> int | None:
         return int(match[1]) if match else None
     try:
         ranks, place = msgspec.json.decode(mark[2]), int(mark[3])
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     known = isinstance(ranks, list) and 0 <= place < len(ranks) and isinstance(ranks[place], int)
     return int(ranks[place]) if known else None
