@@ -136,6 +136,18 @@ def test_info_as_json(run: Path) -> None:
     assert facts["attributes"]["comm_size"] == 1024
 
 
+def test_info_of_many_files_tells_what_is_wrong_with_one(run: Path) -> None:
+    damaged = run / "t.1.et"
+    damaged.write_bytes(damaged.read_bytes()[:-3])
+    done = chakra("info", run)
+    assert done.code == 2
+    assert "2 nodes, 1 edges" in done.output
+    assert "cannot be read: " in done.output
+    assert "t.1.et" in done.output
+    (sound, problem) = json.loads(chakra("info", run, "--json").output)
+    assert ("problem" in sound, "problem" in problem) == (False, True)
+
+
 def test_info_of_one_node_of_several_files_is_refused(run: Path) -> None:
     done = chakra("info", run, "--node", 1)
     assert done.code == 2

@@ -58,13 +58,16 @@ def info_command(
     if node is not None:
         _show_one_node(console, found, node, as_json)
         return
-    told = [{"path": given.name, "format": given.format.name, **_facts(given)} for given in found]
+    tell = _facts if len(found) == 1 else _facts_or_problem
+    told = [{"path": given.name, "format": given.format.name, **tell(given)} for given in found]
     if as_json:
         print_json(told)
     elif len(told) == 1:
         _show_file(console, found[0], told[0])
     else:
         _show_files(console, told)
+    if any("problem" in facts for facts in told):
+        raise typer.Exit(2)
 
 
 def _inputs(source: Path) -> Iterator[Input]:
@@ -94,6 +97,14 @@ def _facts(given: Input) -> dict[str, Any]:
     return {"rank": given.rank, **facts}
 
 
+def _facts_or_problem(given: Input) -> dict[str, Any]:
+    """What is in a file, or what is wrong with it: one of many does not hide the others."""
+    try:
+        return _facts(given)
+    except ChakraError as error:
+        return {"rank": given.rank, "problem": error.problem}
+
+
 def _show_file(console: Console, given: Input, facts: dict[str, Any]) -> None:
     say(console, f"{facts['path']}: {facts['format']}", "bold")
     if given.view is View.TRACE:
@@ -110,12 +121,14 @@ def _show_files(console: Console, told: list[dict[str, Any]]) -> None:
         table.add_column(title, overflow="fold")
     for facts in told:
         counts = [f"{facts[key]} {key}" for key in (*_COUNTS, "edges") if key in facts]
+        if "problem" in facts:
+            counts = [f"cannot be read: {facts['problem']}"]
         rank = facts.get("rank")
         table.add_row(
             line(facts["path"]),
             facts["format"],
             "" if rank is None else str(rank),
-            ", ".join(counts),
+            line(", ".join(counts)),
         )
     show_table(console, table)
 
