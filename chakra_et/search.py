@@ -51,6 +51,8 @@ def find_inputs(sources: Iterable[str | Path], skip: Path | None = None) -> Foun
             _take_file(found, source)
         else:
             _take_folder(found, source, names)
+    # The same file may be given by itself and with its directory.
+    found.inputs = list({item.path.resolve(): item for item in found.inputs}.values())
     if not found.inputs:
         raise _nothing(list(map(Path, sources)), found)
     return found

@@ -91,6 +91,12 @@ def test_through_pipes(tmp_path: Path, right: bytes) -> None:
     assert chakra("info", "-", stdin=right).words.startswith("-: ET (protobuf)")
 
 
+def test_a_file_that_is_given_twice_is_one(tmp_path: Path, right: bytes) -> None:
+    done = chakra("convert", HOST.parent, HOST, DEVICE, HOST, "-o", tmp_path / "o.et")
+    assert done.code == 0, done.errors
+    assert (tmp_path / "o.et").read_bytes() == right
+
+
 def test_an_option_and_a_file_are_refused(tmp_path: Path) -> None:
     done = chakra("convert", DEVICE, "--host", HOST, "-o", tmp_path / "o.et")
     assert done.code == 2

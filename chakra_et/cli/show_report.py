@@ -240,7 +240,8 @@ def _warnings(conversions: Conversions, verbose: bool) -> list[Row]:
     for told in list(alike.values())[:most]:
         more = len(told) - 1
         others = f" (and the like on {more} more rank{'s' * (more > 1)})" if more else ""
-        where = f"rank {told[0][0].report.rank}: " if len(conversions) > 1 else ""
+        rank = told[0][0].report.rank
+        where = "" if rank is None or len(conversions) == 1 else f"rank {rank}: "
         rows.append((WARNING, f"{where}{told[0][1]}{others}"))
     if len(alike) > most:
         rows.append((WARNING, f"{len(alike) - most} more warnings (-v shows all)"))
