@@ -327,7 +327,7 @@ def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:
 
 def _sensible_jobs(pairs: list[Pair], asked: int | None) -> int:
     """As many as asked for, else as cores and free memory allow; one where the files are small."""
-    if any(file.is_pipe for pair in pairs for file in pair.files):
+    if len(pairs) == 1 or any(file.is_pipe for pair in pairs for file in pair.files):
         return 1
     if asked is not None:
         return min(asked, len(pairs))
