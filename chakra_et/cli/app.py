@@ -71,8 +71,8 @@ def command_line(words: list[str]) -> typer.Typer:
         epilog=_examples([("chakra VERB -h", "options and examples of a verb")]),
     )
     app.callback()(_chakra)
-    asked = [word for word in words[:1] if word in VERBS]
-    for verb in asked or VERBS:
+    asked = [] if words == ["--version"] else [w for w in words[:1] if w in VERBS] or list(VERBS)
+    for verb in asked:
         name, options = VERBS[verb]
         module = import_module(f"chakra_et.cli.{name}")
         kept = {key: getattr(module, value) for key, value in options.items()}
@@ -135,7 +135,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     try:
         with inputs_kept(), memory_limited():
-            command_line([] if words == ["--version"] else words)()
+            command_line(words)()
     except ChakraError as error:
         from rich.console import Console
 
