@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
 _PATIENCE_S: Final = 0.7
 """Work that is over sooner shows nothing."""
@@ -23,6 +22,15 @@ def working(what: str) -> Iterator[Step]:
     if not console.is_terminal:
         yield lambda _done, _of: None
         return
+    # It takes 40 ms to import, and only terminals need it.
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TimeElapsedColumn,
+    )
+
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     progress = Progress(SpinnerColumn(), *columns, console=console, transient=True)
     task = progress.add_task(what, total=None)
