@@ -164,10 +164,6 @@ class TrainingStage:
     # -----------------------------------------------------------------------------------------
     # Between stages
 
-    def _boundary(self, number: int) -> tuple[int, ...]:
-        tokens = self.plan.tokens_of_rank // self.plan.sharded
-        return tokens, self.plan.micro_batch, self.plan.model.hidden
-
     def _tag(self, boundary: int, micro_batch: int, direction: int) -> int:
         return 2 * (micro_batch * self.plan.stages + boundary) + direction
 
@@ -189,7 +185,9 @@ class TrainingStage:
         rank = self.worker.rank
         on = Stream.FORWARD_IN if direction == _FORWARD else Stream.BACKWARD_IN
         name = "activations.receive" if direction == _FORWARD else "gradients.receive"
-        x = self.worker.tensor(name, self._boundary(boundary))
+        plan = self.plan
+        shape = (plan.tokens_of_rank // plan.sharded, plan.micro_batch, plan.model.hidden)
+        x = self.worker.tensor(name, shape)
         with rank.on(stream=on):
             rank.receive(
                 self._peer(-1 if direction == _FORWARD else 1), x.size_bytes, outputs=[x],
