@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from chakra_et.build import Rank
-from chakra_et.workloads.algorithms import Algorithm, Step
+from chakra_et.workloads.algorithms import Algorithm
 from chakra_et.workloads.durations import Durations
 from chakra_et.workloads.operators import Operator
 
 ELEMENT_BYTES = 4
 """Elements are fp32, for the work of adding them."""
-
-Bundle = tuple[int, int, bool]
 
 
 class Buffer:
@@ -86,20 +85,19 @@ def messages(algorithm: Algorithm, size_bytes: int, durations: Durations) -> Cal
     What goes to one rank in one step is one message.
     """
     chunk_bytes = -(-size_bytes // algorithm.chunks)
-    bundled = [_bundles(step) for step in algorithm.steps]
+    parts = _by_rank(algorithm)
 
     def program(rank: Rank) -> None:
         buffer = Buffer(rank, chunk_bytes, durations)
-        for bundles in bundled:
+        for part in parts[rank.id].values():
             # All of a step read what was there before, so sends come first.
-            for (source, target, _), chunks in bundles.items():
-                if source == rank.id:
-                    buffer.send(target, chunks)
+            for target, chunks in part.sent.items():
+                buffer.send(target, chunks)
             sums = []
-            for (source, target, reduce), chunks in bundles.items():
-                if target == rank.id and reduce:
+            for (source, reduce), chunks in part.received.items():
+                if reduce:
                     sums.append((chunks, buffer.receive_aside(source, chunks)))
-                elif target == rank.id:
+                else:
                     buffer.receive(source, chunks)
             for chunks, received in sums:
                 buffer.add(chunks, [received])
@@ -107,13 +105,25 @@ def messages(algorithm: Algorithm, size_bytes: int, durations: Durations) -> Cal
     return program
 
 
-def _bundles(step: Step) -> dict[Bundle, list[int]]:
-    """The chunks of a step by source, target and whether they are added."""
-    found: dict[Bundle, list[int]] = {}
-    for transfer in step:
-        key = (transfer.source, transfer.target, transfer.reduce)
-        found.setdefault(key, []).append(transfer.chunk)
-    return found
+@dataclass
+class Part:
+    """What one rank does in a step: chunks sent by target, received by source and if added."""
+
+    sent: dict[int, list[int]] = field(default_factory=dict)
+    received: dict[tuple[int, bool], list[int]] = field(default_factory=dict)
+
+
+def _by_rank(algorithm: Algorithm) -> list[dict[int, Part]]:
+    """For each rank the steps that it takes part in."""
+    parts: list[dict[int, Part]] = [{} for _ in range(algorithm.ranks)]
+    for number, step in enumerate(algorithm.steps):
+        for transfer in step:
+            source = parts[transfer.source].setdefault(number, Part())
+            source.sent.setdefault(transfer.target, []).append(transfer.chunk)
+            target = parts[transfer.target].setdefault(number, Part())
+            key = (transfer.source, transfer.reduce)
+            target.received.setdefault(key, []).append(transfer.chunk)
+    return parts
 
 
 def _told(chunks: list[int]) -> str:
