@@ -18,7 +18,7 @@ from chakra_et.linker.edges import joins
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.explain import explain
 from chakra_et.model import EdgeKind
-from chakra_et.replay import replay
+from chakra_et.replay import replay, resolving
 from chakra_et.validators import Severity, validate
 
 STREAMS, MESSAGES = "join of streams", "join of messages"
@@ -91,6 +91,14 @@ def test_joins_say_what_edges_would(steps: list[tuple[str, int]]) -> None:
     assert ADDED not in plain.report.added
     assert joined.report.added.get(ADDED, 0) == names(joined).count(STREAMS)
     assert started(joined) == started(plain)
+
+
+@given(steps)
+def test_a_replay_need_not_note_what_holds_up_nobody(steps: list[tuple[str, int]]) -> None:
+    result = linked(launches_and_waits(steps), 10**9)
+    every = started(result)
+    with patch.object(resolving, "_MANY", 1):
+        assert started(result) == every
 
 
 def many(streams: int, calls: int) -> Profile:

@@ -20,6 +20,9 @@ from chakra_et.replay.engine import Plan, Times
 Rows = npt.NDArray[np.int64]
 
 
+_MANY = 16
+"""Of more targets than this, those are noted that hold a call up: the others say no more."""
+
 _WAITS, _LAUNCHES, _AWAITED = 1, 2, 4
 """Marks of nodes: calls whose targets are looked up, calls that launch, and targets so found."""
 
@@ -151,6 +154,8 @@ class _Calls:
             return now
         targets = [self.queues.target(stream, now) for stream in self.scopes.pop(node)]
         targets = [target for target in targets if target >= 0]
+        if len(targets) > _MANY:
+            targets = self._holding(targets)
         self.found += [(target, node) for target in targets]
         ready = now
         for target in targets:
@@ -162,3 +167,8 @@ class _Calls:
                 ready = max(ready, self.end[target])
         self.start[node] = ready - self.lag[node]
         return 0 if self.waits[node] else ready
+
+    def _holding(self, targets: list[int]) -> list[int]:
+        """Of many targets those that hold a call up: all that have not ended, else the last."""
+        running = [target for target in targets if self.end[target] < 0]
+        return running or [max(targets, key=self.end.__getitem__)]

@@ -26,9 +26,12 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
     streams = 0
     for columns, begin in zip(ranks, first.tolist(), strict=True):
         scopes, work, stream, names = _of_rank(columns)
-        waiting.scopes |= {
-            begin + row: [streams + number for number in numbers] for row, numbers in scopes.items()
-        }
+        # Calls that wait for the same streams share one list.
+        shared: dict[int, list[int]] = {}
+        for row, numbers in scopes.items():
+            if id(numbers) not in shared:
+                shared[id(numbers)] = [streams + number for number in numbers]
+            waiting.scopes[begin + row] = shared[id(numbers)]
         launch = np.full(len(columns), -1, np.int64)
         launching = columns.kind == EdgeKind.LAUNCH
         launch[columns.edges.target[launching]] = columns.edges.source[launching]
@@ -57,10 +60,13 @@ def _of_rank(columns: Columns) -> tuple[dict[int, list[int]], Rows, Rows, int]:
     pairs, stream = np.unique(place * len(lines) + line, return_inverse=True)
     order = np.lexsort((rows, columns.start[rows], stream))
     names = [(int(places[p // len(lines)]), int(lines[p % len(lines)])) for p in pairs.tolist()]
-    scopes = {}
+    scopes: dict[int, list[int]] = {}
+    told: dict[str, list[int]] = {}
     for column in calls:
-        for row, text in zip(column.rows.tolist(), column.values, strict=True):
-            scopes[row] = _streams(str(text), names)
+        for row, text in zip(column.rows.tolist(), map(str, column.values), strict=True):
+            if text not in told:
+                told[text] = _streams(text, names)
+            scopes[row] = told[text]
     return scopes, rows[order], stream[order], len(names)
 
 
