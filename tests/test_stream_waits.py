@@ -9,6 +9,7 @@ from accounts import converted, edges_into
 from recordings import BACKWARD, Profile
 
 from chakra_et.linker.evidence import Evidence
+from chakra_et.replay import replay
 
 LAST = Evidence.EVENT_LAUNCHED_LAST.label
 
@@ -90,3 +91,14 @@ def test_a_copy_to_pageable_memory_blocks(
     profile.op("aten::add", 225, 10)
     result = converted(None, profile.write(tmp_path / "device.json"))
     assert ((name, "sync", "blocking copy") in edges_into(result, "aten::add")) is blocks
+
+
+def test_a_launch_does_not_last_until_its_work_has_waited(tmp_path: Path) -> None:
+    """The call takes 5 us, and the work begins when the gemm has ended, or soon after it does."""
+    result = converted(None, waits_by_call().op("aten::next", 400, 10).write(tmp_path / "d.json"))
+    launches = result.trace.nodes.where(name="cudaLaunchKernel")
+    assert [call.duration_ns for call in launches] == [10_000, 5_000]
+    for scale, begins in ((1.0, 118), (0.5, 68), (2.0, 218)):
+        done = replay(result.trace, scale=[("name=gemm", scale)]).trace
+        (side,) = done.nodes.where(name="side")
+        assert side.start_ns - Profile.base_ns == begins * 1000

@@ -59,7 +59,7 @@ def own_time(
     """Own times by all edges; `copies` are the edges of blocking copies, part of `edges`."""
     begin, end = table.start_ns.copy(), time.end_ns.copy()
     before, after = _neighbours(table)
-    _cut_launches(table, time, begin, end, after)
+    _cut_launches(table, time, edges, begin, end, after)
     _cut_copies(table, edges, copies, end)
     _begin_after_threads(table, time, begin, end, before)
     returned = _return_times(table, time, edges, copies, before)
@@ -128,8 +128,15 @@ def _neighbours(table: Activities) -> tuple[Rows, Rows]:
     return before, after
 
 
-def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, after: Rows) -> None:
-    first = first_given(table, time.workers)
+def _cut_launches(
+    table: Activities,
+    time: HostTime,
+    edges: list[EdgeList],
+    begin: Rows,
+    end: Rows,
+    after: Rows,
+) -> None:
+    first = np.minimum(first_given(table, time.workers), _held_by_others(table, edges))
     calls = np.flatnonzero(first < end)
     end[calls] = np.maximum(first[calls], table.start_ns[calls])
     waiting = np.zeros(len(table), np.bool_)
@@ -137,6 +144,21 @@ def _cut_launches(table: Activities, time: HostTime, begin: Rows, end: Rows, aft
     followed = calls[after[calls] != NONE]
     followed = followed[~waiting[after[followed]]]
     begin[after[followed]] = end[followed]
+
+
+def _held_by_others(table: Activities, edges: list[EdgeList]) -> Rows:
+    """By call, its end, where all that its work began later is explained by other work.
+
+    Else the call would seem to last until then, and hold that work up when the other is faster.
+    """
+    held = [e for e in edges if e.kind in (EdgeKind.STREAM, EdgeKind.EVENT)]
+    ready = _ready(table, held, table.end_ns)
+    work = np.flatnonzero(table.work & (table.launch != NONE))
+    call = table.launch[work]
+    explained = (ready[work] >= table.end_ns[call]) & (table.start_ns[work] - ready[work] <= LAG_NS)
+    until = np.full(len(table), np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(until, call[explained], table.end_ns[call[explained]])
+    return until
 
 
 def _cut_copies(table: Activities, edges: list[EdgeList], copies: EdgeList, end: Rows) -> None:
