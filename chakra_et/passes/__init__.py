@@ -22,7 +22,7 @@ from chakra_et.passes.clean import (
 )
 from chakra_et.passes.devices import expect_one_device, split_devices
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
-from chakra_et.passes.host_time import fold_host
+from chakra_et.passes.host_time import drop_polls, fold_host
 from chakra_et.passes.order import order_collectives
 from chakra_et.passes.pipelines import Cured, cure, write_for_astra_sim
 from chakra_et.passes.split import show_late_starts, split_host_time, splitting
@@ -40,6 +40,7 @@ __all__ = [
     "drop_bad_edges",
     "drop_lone_collectives",
     "drop_metadata_nodes",
+    "drop_polls",
     "expect_one_device",
     "fill_idle_ranks",
     "fold_host",

@@ -25,6 +25,7 @@ from chakra_et.passes.edit import (
     drop_attribute,
     rebuilt,
     set_attribute,
+    without_nodes,
 )
 from chakra_et.validators.ordering import issue_order
 from chakra_et.validators.view import TraceView
@@ -53,6 +54,16 @@ def fold_host(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     if not view.nodes.duration_ns[on_device].any() or not view.timed[on_device].all():
         return _onto_device(view)
     return _folded(view, on_device)
+
+
+@trace_pass("drop-polls", "No thread that only polls.", requires="ET105")
+def drop_polls(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
+    """Drop what only asks, again and again, whether work is done: it would last as long as ever."""
+    polls = trace.nodes.attributes.dense("polling", False, np.bool_)
+    if not polls.any() or polls.all():
+        return trace, []
+    changes = [Change("nodes of threads that only poll dropped", int(polls.sum()))]
+    return without_nodes(trace, polls), changes
 
 
 def _onto_device(view: TraceView) -> tuple[Trace, list[Change]]:

@@ -105,9 +105,11 @@ def test_a_simulator_gets_late_starts_in_nodes(tmp_path: Path, host: str) -> Non
     assert replay(ready).figures[0].span_ns == 570_000
 
 
-def test_polls_are_no_idle_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["fold", "keep"])
+def test_polls_are_no_time_of_the_run(tmp_path: Path, host: str) -> None:
     profile = Profile().op("op", 0, 20).call("cudaLaunchKernel", 10, 10, 1).kernel("k", 25, 50, 1)
     for i in range(3):
         profile.call("cudaEventQuery", 1000 * i, 5, 0, tid=4009)
-    ready = cure(TraceSet({0: converted(profile, tmp_path)}), "astra-sim").traces[0]
+    ready = cure(TraceSet({0: converted(profile, tmp_path)}), "astra-sim", host=host).traces[0]
+    assert not ready.nodes.where(name="cudaEventQuery")
     assert replay(ready).figures[0].span_ns == 75_000
