@@ -61,66 +61,73 @@ def host_time(
 
     What is `awake` did not wait for any, whatever the times suggest.
     """
-    order = table.host_order
     end_ns = table.end_ns.copy()
+    order = table.host_order
     if len(order) == 0:
         none = np.zeros(0, np.int64)
         return HostTime(end_ns, none, none, none.astype(np.uint8), workers, none, none)
-    lane, start = table.lane[order], table.start_ns[order]
-    last = np.append(lane[1:] != lane[:-1], True)
-    first = np.append(True, last[:-1])
-    following = np.where(last, 0, np.append(start[1:], 0))
-    busy_until = _busy_until(order, table, following, last)
-    idle_from = np.maximum(start, busy_until)
-    end_ns[order] = np.where(last, busy_until, following)
-
-    forward = hand_over.lanes(table)[order]
-    gaps = _waits(table, order, first, last, following, idle_from, forward)
-    if awake is not None:
-        gaps = gaps.without(np.isin(order, awake))
+    line = _timeline(table)
+    end_ns[order] = np.where(line.last, line.idle_from, line.following)
     asked = workers.transfers[workers.asked != NONE]
     ended_beside, goes_on = resumed(table, workers)
-    waits = gaps.places
-    open_ = ~np.isin(order[waits], asked) & (gaps.told | ~np.isin(order[waits], goes_on))
-    waits, blockers, told = waits[open_], gaps.lanes[open_], gaps.told[open_]
+    gaps = _waits(table, line, hand_over.lanes(table)[order])
+    if awake is not None:
+        gaps = gaps.without(np.isin(order, awake))
+    gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, goes_on))
     # Where a thread waited, the activity before ends when the thread became idle.
-    held = _held(order, goes_on, idle_from, table.end_ns[ended_beside])
-    before = np.union1d(waits[~first[waits]], held) - 1
-    end_ns[order[before]] = idle_from[before]
+    held = _held(order, goes_on, line.idle_from, table.end_ns[ended_beside])
+    before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
+    end_ns[order[before]] = line.idle_from[before]
     # A transfer lasts as recorded. What a backend does inside is its time, and is over with it.
     end_ns[workers.transfers] = table.end_ns[workers.transfers]
     end_ns[workers.inside] = table.end_ns[workers.around]
-    waited_for = _last_ended(table, order, end_ns, blockers, start[waits])
-    found = waited_for != NONE
-    may_grow = np.append(before, np.flatnonzero(last))
-    busy = np.append(workers.transfers, workers.inside)
-    may_grow = may_grow[~np.isin(order[may_grow], busy)]
-    limit = np.where(last, np.iinfo(np.int64).max, following)[may_grow]
-    _reach(end_ns, order[may_grow], limit, waited_for[found], start[waits][found])
-    waiting = order[waits[found]]
+    ended_last = _last_ended(table, end_ns, gaps.lanes, gaps.places)
+    found = ended_last != NONE
+    waiting, waited_for = order[gaps.places[found]], ended_last[found]
+    _reach(table, line, workers, end_ns, before, waited_for, waiting)
+    begun_after = _last_ended(table, end_ns, gaps.starters, gaps.begun)
+    begun = begun_after != NONE
     inside, ended = _ended_inside(table, workers, end_ns)
     new = ~np.isin(inside, waiting)
-    begun = order[gaps.begun]
-    begun_after = _last_ended(table, order, end_ns, gaps.starters, table.start_ns[begun])
-    alone = (begun_after != NONE) & ~np.isin(begun, np.append(asked, goes_on))
-    by = np.where(told[found], hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES))
     by_times = int(new.sum()) + len(goes_on)
-    askers = workers.asked[workers.asked != NONE]
     return HostTime(
         end_ns,
         np.concatenate((waiting, asked, inside[new], goes_on)),
-        np.concatenate((waited_for[found], askers, ended[new], ended_beside)),
+        np.concatenate(
+            (waited_for, workers.asked[workers.asked != NONE], ended[new], ended_beside)
+        ),
         np.concatenate(
             (
-                by,
+                np.where(gaps.told[found], hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES)),
                 np.full(len(asked), Evidence.THREAD_RECORD_FUNCTION, np.uint8),
                 np.full(by_times, Evidence.THREAD_TIMES, np.uint8),
             )
         ),
         workers,
-        begun[alone],
-        begun_after[alone],
+        order[gaps.begun[begun]],
+        begun_after[begun],
     )
+
+
+@dataclass
+class _Timeline:
+    """The host order with neighbours: which places are the `first` and the `last` of their thread,
+    when the next one starts there (0 for the last), and from when the thread was idle until then.
+    """
+
+    first: npt.NDArray[np.bool_]
+    last: npt.NDArray[np.bool_]
+    following: Rows
+    idle_from: Rows
+
+
+def _timeline(table: Activities) -> _Timeline:
+    order = table.host_order
+    lane, start = table.lane[order], table.start_ns[order]
+    last = np.append(lane[1:] != lane[:-1], True)
+    following = np.where(last, 0, np.append(start[1:], 0))
+    busy_until = _busy_until(order, table, following, last)
+    return _Timeline(np.append(True, last[:-1]), last, following, np.maximum(start, busy_until))
 
 
 def _held(order: Rows, goes_on: Rows, idle_from: Rows, ended_ns: Rows) -> Rows:
@@ -207,22 +214,25 @@ class _Gaps:
         places, lanes, told = self.places[waits], self.lanes[waits], self.told[waits]
         return _Gaps(places, lanes, told, self.begun[begins], self.starters[begins])
 
+    def not_told_by(self, asked: npt.NDArray[np.bool_], goes_on: npt.NDArray[np.bool_]) -> _Gaps:
+        """The same without places of which workers tell more: transfers, and what waited for them.
 
-def _waits(
-    table: Activities,
-    order: Rows,
-    first: npt.NDArray[np.bool_],
-    last: npt.NDArray[np.bool_],
-    following: Rows,
-    idle_from: Rows,
-    forward_lane: Rows,
-) -> _Gaps:
+        `asked` and `goes_on` are by place.
+        """
+        waits = ~asked[self.places] & (self.told | ~goes_on[self.places])
+        begins = ~asked[self.begun] & ~goes_on[self.begun]
+        places, lanes, told = self.places[waits], self.lanes[waits], self.told[waits]
+        return _Gaps(places, lanes, told, self.begun[begins], self.starters[begins])
+
+
+def _waits(table: Activities, line: _Timeline, forward_lane: Rows) -> _Gaps:
     """What begins on each thread after a wait, or first."""
+    order, first, idle_from = table.host_order, line.first, line.idle_from
     lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
     gap_before = np.zeros(len(order), np.int64)
     idle_since = np.full(len(order), UNTIMED, np.int64)
-    inner = np.flatnonzero(~last)
-    gap_before[inner + 1] = following[inner] - idle_from[inner]
+    inner = np.flatnonzero(~line.last)
+    gap_before[inner + 1] = line.following[inner] - idle_from[inner]
     idle_since[inner + 1] = idle_from[inner]
     candidates = np.flatnonzero(first | (gap_before >= WAIT_NS))
     # Threads without operations poll and sleep; they neither wait for others nor wake them.
@@ -265,22 +275,38 @@ def _ended_elsewhere(
     return np.where(found, end[place], UNTIMED), np.where(found, lane[place], NONE)
 
 
-def _last_ended(table: Activities, order: Rows, end_ns: Rows, lanes: Rows, when: Rows) -> Rows:
-    """On each of the given lanes, the activity whose own time ended last by the given time."""
+def _last_ended(table: Activities, end_ns: Rows, lanes: Rows, places: Rows) -> Rows:
+    """On each of the given lanes, the activity whose own time ended last when a place begins."""
+    order = table.host_order
     lane, own_end = table.lane[order], end_ns[order]
-    position = _search_in_lanes(lane, own_end, lanes, when)
+    position = _search_in_lanes(lane, own_end, lanes, table.start_ns[order[places]])
     first_of_lane = np.searchsorted(lane, lanes, "left")
     return np.where(position > first_of_lane, order[np.maximum(position - 1, 0)], NONE)
 
 
-def _reach(end_ns: Rows, idle: Rows, limit: Rows, sources: Rows, when: Rows) -> None:
+def _reach(
+    table: Activities,
+    line: _Timeline,
+    workers: Workers,
+    end_ns: Rows,
+    before: Rows,
+    sources: Rows,
+    waiting: Rows,
+) -> None:
     """Let an activity after which its thread was idle last until the first one that waited for it.
 
-    Waking up takes time, and only nodes can take time. `limit` is when the thread went on itself.
+    Waking up takes time, and only nodes can take time. `before` are places before waits, beside
+    which the last of each thread may grow; `sources` are what the activities `waiting` waited for.
     """
-    never = np.iinfo(np.int64).max
+    order, never = table.host_order, np.iinfo(np.int64).max
+    may_grow = np.append(before, np.flatnonzero(line.last))
+    busy = np.append(workers.transfers, workers.inside)
+    may_grow = may_grow[~np.isin(order[may_grow], busy)]
+    # A thread that goes on itself does not idle longer.
+    limit = np.where(line.last, never, line.following)[may_grow]
+    idle = order[may_grow]
     until = np.full(len(end_ns), never, np.int64)
-    np.minimum.at(until, sources, when)
+    np.minimum.at(until, sources, table.start_ns[waiting])
     awaited = until[idle] != never
     idle, until_idle = idle[awaited], np.minimum(until[idle], limit)[awaited]
     end_ns[idle] = np.maximum(end_ns[idle], until_idle)
