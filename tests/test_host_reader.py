@@ -133,3 +133,10 @@ def test_real_traces_of_every_schema_are_read_whole(data: Path, name: str) -> No
     host = read_host(data / name)
     assert (host.schema, len(host)) == REAL[name]
     assert host.warnings == []
+
+
+def test_a_trace_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
+    node = {"id": -1, "name": "aten::mm", "parent": 1}
+    path = write_json(tmp_path / "h.json", {"schema": "1.0.1", "nodes": [node, node]})
+    with pytest.raises(FormatError, match="nothing is left of 2 nodes: id that is no unsigned"):
+        read_host(path)

@@ -25,6 +25,7 @@ from chakra_et.converters.pytorch.host_trace import (
 )
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded, drop_repeated_documents
+from chakra_et.errors import FormatError
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.mended_array import QUOTED
 from chakra_et.io.records import Layout, Records, missing_array, read_records
@@ -82,6 +83,13 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
         raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
     unknown = _unknown_keys(start, nested)
     host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
+    if len(host) == 0 and read.repairs.left_out:
+        kinds = ", ".join(repair.kind for repair in read.repairs.kinds.values() if repair.left_out)
+        raise FormatError(
+            f"nothing is left of {read.repairs.left_out} nodes: {kinds}",
+            path=path,
+            remedy="Record it again.",
+        )
     host = drop_repeated_documents(host, read.starts)
     return host if has_forked(host) else add_unrecorded(host)
 
