@@ -184,13 +184,9 @@ def _suspects(seen: Seen, carriers: Carriers) -> list[str]:
 
 
 def _unsized(seen: Seen, found: Found) -> list[str]:
-    """What to say of communication without a size; a barrier has none by nature."""
+    """What to say of communication without a size."""
     table = seen.table
-    rows = [
-        row
-        for row, item in found.by_row.items()
-        if item.facts.size_bytes is None and item.collective is not CollectiveType.BARRIER
-    ]
+    rows = [row for row, item in found.by_row.items() if item.facts.size_bytes is None]
     if not rows:
         return []
     alone = sum(row < len(table) and _only_profiled(table, row) for row in rows)
@@ -243,6 +239,8 @@ def _resolve(facts: Facts, groups: GroupTable) -> Communication:
         facts.peer = groups.global_rank(group, facts.peer_in_group)
     if isinstance(kind, NodeType):
         return Communication(kind, None, facts, group)
+    if kind is CollectiveType.BARRIER and facts.size_bytes is None:
+        facts.size_bytes = 0
     return Communication(NodeType.COMM_COLL, kind, facts, group)
 
 

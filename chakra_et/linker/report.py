@@ -21,7 +21,6 @@ from chakra_et.converters.kineto.categories import (
     UNKNOWN,
 )
 from chakra_et.converters.pytorch import HostTrace
-from chakra_et.definitions import CollectiveType
 from chakra_et.linker.accounts import Account
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
@@ -342,9 +341,7 @@ def _communication(found: dict[int, Communication]) -> list[dict[str, Any]]:
         key = (item.type.name, name, item.group, sources)
         counts[key] += 1
         sizes[key] += item.facts.size_bytes or 0
-        unsized[key] += (
-            item.facts.size_bytes is None and item.collective is not CollectiveType.BARRIER
-        )
+        unsized[key] += item.facts.size_bytes is None
     return [
         {
             "type": key[0],

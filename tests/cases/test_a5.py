@@ -395,7 +395,7 @@ def test_71_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None
     result = converted(host.write(tmp_path / "h.json"), profile.write(tmp_path / "d.json"))
     assert [fact[:3] for fact in communication(result)] == [
         ("gloo:all_reduce", CollectiveType.ALL_REDUCE, None),
-        ("gloo:barrier", CollectiveType.BARRIER, None),
+        ("gloo:barrier", CollectiveType.BARRIER, 0),
     ]
     assert (
         "1 communication nodes have no size, as no input tells it (1 of them are operations that "
