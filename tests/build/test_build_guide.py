@@ -1,4 +1,4 @@
-"""The examples in docs/build.md run."""
+"""The examples in docs/build.md and docs/generate.md run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,26 @@ import pytest
 
 import chakra_et
 
-GUIDE = Path(__file__).parents[2] / "docs" / "build.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def run_examples(guide: str) -> dict[str, Any]:
+    """Run the Python of a guide; the names that it leaves."""
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL):
-        exec(compile(block, str(GUIDE), "exec"), names)
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / guide).read_text(), re.DOTALL):
+        exec(compile(block, guide, "exec"), names)
+    return names
+
+
+def test_generating() -> None:
+    traces = run_examples("generate.md")["traces"]
+    assert len(traces) == 4
+    assert all(trace.nodes.duration_ns.any() for trace in traces.values())
+
+
+def test_building(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = run_examples("build.md")
     assert len(names["workload"].comm_groups()) == 8 + 8 + 8 + 8 + 4 + 2
     (trace,) = names["Workload"](rank=1).traces(names["layers"]).values()
     assert [node.layer for node in trace.nodes] == [0, 1, 2, 3]
