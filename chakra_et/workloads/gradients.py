@@ -119,7 +119,12 @@ class Gradients:
             size = sum(_shares(parts, queue.replicas)) * queue.replicas
         else:
             type, word = CollectiveType.ALL_REDUCE, "all_reduce"
-        done = Tensor(_IN_PLACE, (size,), inputs[0].dtype)
+        # ZeRO-2 and 3 keep the own part of the sum, and add to it; else it stays where it is.
+        kept = plan.zero >= 2 and queue.replicas > 1
+        name = f"gradients.{queue.family}.{bucket}" if kept else _IN_PLACE
+        done = Tensor(name, (size // queue.replicas if kept else size,), inputs[0].dtype)
+        if kept:
+            inputs.append(done)
         with self._worker.rank.on(phase="gradients"):
             self._worker.collective(
                 type, queue.family, size * plan.gradient_element, f"gradients.{word}", Stream.DP,

@@ -241,7 +241,9 @@ class Site:
 
         def run() -> None:
             with self.worker.rank.on(layer=self._layer):
-                self.worker.run_into(operator, (*inputs, unit.gradient), [unit.gradient])
+                # Gradients that are summed for each micro-batch are new, others are added to.
+                adds = () if self._stage.plan.zero >= 2 else (unit.gradient,)
+                self.worker.run_into(operator, (*inputs, *adds), [unit.gradient])
             # A head that is the embedding leaves the gradient to be completed there.
             if not (operator.name.startswith("head") and unit.name == "embedding"):
                 self.ready(unit)

@@ -12,7 +12,7 @@ from chakra_et.build.columns import Programmed
 from chakra_et.build.grid import Ranks
 from chakra_et.build.operation import Operation, Tags
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.workloads.memory import memory
+from chakra_et.workloads.memory import memory, peak_of_tensors
 from chakra_et.workloads.parameters import Part
 from chakra_et.workloads.plan import Plan
 
@@ -44,6 +44,9 @@ class Summary:
             else:
                 way = "send" if operation.type == NodeType.COMM_SEND else "receive"
                 messages[phase, way, operation.name, operation.size_bytes or 0] += count
+        told = memory(self._plan, stage).as_dict()
+        if self._workload.tensors:
+            told["tensors"] = peak_of_tensors(columns.trace(int(ranks[0])))
         self.programs.append(
             {
                 "ranks": ranks.tolist(),
@@ -57,7 +60,7 @@ class Summary:
                     {"phase": phase, "type": way, "name": name, "bytes": size, "count": count}
                     for (phase, way, name, size), count in messages.items()
                 ],
-                "memory_bytes": memory(self._plan, stage).as_dict(),
+                "memory_bytes": told,
             }
         )
 

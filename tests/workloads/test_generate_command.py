@@ -86,6 +86,12 @@ def test_figures_as_json(model: str) -> None:
     assert told["flops"]["backward"] == 2 * told["flops"]["forward"]
 
 
+def test_memory_from_tensors_beside_the_closed_form(model: str) -> None:
+    told = json.loads(run("llm", "--model", model, "--seq", "64", "--tensors", "--json"))
+    (memory,) = [program["memory_bytes"] for program in told["programs"]]
+    assert memory["tensors"] == pytest.approx(memory["total"], rel=0.1)
+
+
 def test_durations_come_from_a_table_before_the_device(model: str, tmp_path: Path) -> None:
     table = tmp_path / "durations.csv"
     table.write_text("operator,duration_ns\nattention.qkv,12345\n")
