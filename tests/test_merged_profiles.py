@@ -159,6 +159,18 @@ def test_ids_decide_where_devices_have_one_number(tmp_path: Path) -> None:
     assert_each_has_its_own(converted(tmp_path, by_time(events)), 2)
 
 
+@pytest.mark.parametrize("order", RANK_ORDERS, ids=str)
+def test_what_kernels_say_decides_where_devices_have_one_number(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    # Each process sees its device as number 0; the ids are the same, and so are the rows.
+    events: list[Event] = []
+    for place, rank in enumerate(order):
+        own = facts(rank, len(order))
+        events += profile(rank, pid=5001 + place, device=0, collective=own, skew=3 * place)
+    assert_each_has_its_own(converted(tmp_path, by_time(events)), len(order))
+
+
 def test_each_process_has_a_device_where_nothing_else_tells(tmp_path: Path) -> None:
     events: list[Event] = []
     for rank in (0, 1, 2):

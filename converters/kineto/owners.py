@@ -82,8 +82,8 @@ def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
     owner[own] = device.pid[own]
     marks = _Marks(device, np.flatnonzero(own), pids)
     block = _blocks(device.pid, own, pids)
-    pieces = _pieces(device, np.flatnonzero(~own), block, pids)
     calls = {pid: _Calls(device, own, pid) for pid in pids}
+    pieces = _pieces(device, np.flatnonzero(~own), block, marks, calls)
     found = Owners(owner, marks.ranks())
     for piece in pieces:
         piece.keep(marks.scores(piece.rows))
@@ -96,29 +96,58 @@ def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
     return found
 
 
-def _pieces(device: DeviceTrace, rows: Rows, block: Rows, pids: list[int]) -> list[_Piece]:
+def _pieces(
+    device: DeviceTrace, rows: Rows, block: Rows, marks: _Marks, calls: dict[int, _Calls]
+) -> list[_Piece]:
     """Rows by device, and by process where one device number is that of several."""
-    by_id = _only_caller(device, rows, pids)
+    marked = marks.process_of(rows)
+    told = np.where(marked != NO_ID, marked, _only_caller(device, rows, calls))
     place = codes(device.pid[rows], device.device[rows], block[rows])
     pieces = []
     for number in np.unique(place).tolist():
         mine = np.flatnonzero(place == number)
-        told, counts = np.unique(by_id[mine], return_counts=True)
-        several = np.count_nonzero(counts[told != NO_ID] > _SOME * len(mine)) > 1
-        parts = [mine[by_id[mine] == pid] for pid in told.tolist()] if several else [mine]
+        own, counts = np.unique(told[mine], return_counts=True)
+        if np.count_nonzero(counts[own != NO_ID] > _SOME * len(mine)) > 1:
+            open_ones = mine[told[mine] == NO_ID]
+            told[open_ones] = _in_turn(device, rows[open_ones], calls)
+            parts = [mine[told[mine] == pid] for pid in np.unique(told[mine]).tolist()]
+        else:
+            parts = [mine]
         for part in parts:
-            told_device = int(device.device[rows[part[0]]])
-            at = int(device.pid[rows[part[0]]]) if told_device == NO_ID else told_device
-            pieces.append(_Piece(rows[part], at, list(pids)))
+            number = int(device.device[rows[part[0]]])
+            at = int(device.pid[rows[part[0]]]) if number == NO_ID else number
+            pieces.append(_Piece(rows[part], at, list(calls)))
     return pieces
 
 
-def _only_caller(device: DeviceTrace, rows: Rows, pids: list[int]) -> Rows:
+def _in_turn(device: DeviceTrace, rows: Rows, calls: dict[int, _Calls]) -> Rows:
+    """Work of one id goes to the processes that called with it, in the order of their calls."""
+    pid = np.repeat(list(calls), [len(own.ids) for own in calls.values()])
+    ids = np.concatenate([own.ids for own in calls.values()])
+    start = device.start_ns[np.concatenate([own.rows for own in calls.values()])]
+    turn, mine = _turns(ids, start), _turns(device.correlation[rows], device.start_ns[rows])
+    key = codes(np.append(ids, device.correlation[rows]), np.append(turn, mine))
+    process = np.full(int(key.max(initial=0)) + 1, NO_ID, np.int64)
+    process[key[: len(ids)]] = pid
+    found: Rows = process[key[len(ids) :]]
+    return found
+
+
+def _turns(ids: Rows, start: Rows) -> Rows:
+    """The place of each entry among those with its id, by start."""
+    order = np.lexsort((start, ids))
+    first = np.append(True, ids[order][1:] != ids[order][:-1])[: len(ids)]
+    begin = np.maximum.accumulate(np.where(first, np.arange(len(ids)), 0))
+    turn = np.empty(len(ids), np.int64)
+    turn[order] = np.arange(len(ids)) - begin
+    return turn
+
+
+def _only_caller(device: DeviceTrace, rows: Rows, calls: dict[int, _Calls]) -> Rows:
     """The only process with a call of the same correlation id as each row; `NO_ID` if several."""
-    calls = (device.role == Role.CALL) & (device.correlation > 0)
     found, times = np.full(len(rows), NO_ID, np.int64), np.zeros(len(rows), np.int64)
-    for pid in pids:
-        same = np.isin(device.correlation[rows], device.correlation[calls & (device.pid == pid)])
+    for pid, own in calls.items():
+        same = np.isin(device.correlation[rows], own.ids)
         found[same] = pid
         times += same
     return np.where(times == 1, found, NO_ID)
@@ -217,6 +246,15 @@ class _Marks:
         for pid in np.unique(self.device.pid[rows]).tolist():
             said.update(dict.fromkeys(self.labels.get(pid, ()), len(rows)))
         return {pid: float(sum(said[mark] for mark in marks)) for pid, marks in self.of.items()}
+
+    def process_of(self, rows: Rows) -> Rows:
+        """The only process that says of itself what a row says; `NO_ID` if there is none."""
+        owner = {mark: pid for pid, marks in self.of.items() for mark in marks}
+        found = (
+            next((owner[mark] for mark in self._told(row) if mark in owner), NO_ID)
+            for row in rows.tolist()
+        )
+        return np.fromiter(found, np.int64, len(rows))
 
     def ranks(self) -> dict[int, int]:
         """The rank that each process tells most often, if no other one tells the same."""
