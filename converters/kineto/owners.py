@@ -8,44 +8,27 @@ still open then follows from each process having a device of its own.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
 from chakra_et.converters.kineto.categories import Role
 from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
+from chakra_et.converters.kineto.process_marks import Marks
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Mark = tuple[Any, ...]
-"""What tells processes apart: a rank in a group, a rank in a label, the beginning of a label."""
 
-_MEMBER_KEY: Final = b'"Rank"'
 _KINDS: Final = ("memcpy", "memset")
 """What categories of work and names of the calls that launch it have in common."""
-_RANK: Final = re.compile(r"\brank[-_ :#]*(\d+)", re.IGNORECASE)
-_BEGINNING: Final = re.compile(r"(.*\D)\d+", re.DOTALL)
-_NUMBERED: Final = re.compile(r"\[?[A-Za-z]*[-_]?(\d+)[\]\s_:/-]+")
-"""The beginning of a label that holds a rank: `[TP01] `, `rank1_`, `1_`."""
 _WEAK: Final = 0.5
 """A process is ruled out that has less than this share of the evidence for another one."""
 _SOME: Final = 0.1
 """Share of a device's rows that have to be of a second process before the device is of both."""
-
-
-class _Member(msgspec.Struct, gc=False):
-    """What a record of a collective says of the group and of the place in it."""
-
-    group: Any = msgspec.field(default=None, name="Process Group Name")
-    ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
-    rank: Any = msgspec.field(default=None, name="Rank")
 
 
 @dataclass
@@ -80,7 +63,7 @@ def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
     owner = np.full(len(device), pids[0], np.int64)
     own = (device.role <= Role.CALL) & np.isin(device.pid, pids)
     owner[own] = device.pid[own]
-    marks = _Marks(device, np.flatnonzero(own), pids)
+    marks = Marks(device, np.flatnonzero(own), pids)
     block = _blocks(device.pid, own, pids)
     calls = {pid: _Calls(device, own, pid) for pid in pids}
     pieces = _pieces(device, np.flatnonzero(~own), block, marks, calls)
@@ -97,7 +80,7 @@ def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
 
 
 def _pieces(
-    device: DeviceTrace, rows: Rows, block: Rows, marks: _Marks, calls: dict[int, _Calls]
+    device: DeviceTrace, rows: Rows, block: Rows, marks: Marks, calls: dict[int, _Calls]
 ) -> list[_Piece]:
     """Rows by device, and by process where one device number is that of several."""
     marked = marks.process_of(rows)
@@ -209,88 +192,3 @@ def _each_its_own(device: DeviceTrace, pieces: list[_Piece], found: Owners) -> N
                 piece.may_be = [pid]
                 taken.add(pid)
     found.unsure += [piece.device for piece in unsure]
-
-
-class _Marks:
-    """What tells the processes apart, by what their own rows and labels say."""
-
-    def __init__(self, device: DeviceTrace, own: Rows, pids: list[int]) -> None:
-        self.device = device
-        self.labels = {pid: _label_marks(texts) for pid, texts in device.labels.items()}
-        self.of: dict[int, Counter[Mark]] = {pid: Counter() for pid in pids}
-        for row in own.tolist():
-            self.of[int(device.pid[row])].update(self._told(row))
-        for pid, marks in self.of.items():
-            marks.update(self.labels.get(pid, ()))
-        times = Counter(mark for marks in self.of.values() for mark in marks)
-        for marks in self.of.values():
-            for mark in [mark for mark in marks if times[mark] > 1]:
-                del marks[mark]
-
-    def _told(self, row: int) -> list[Mark]:
-        """The place in its group that a record tells; that of others if it names a root."""
-        args = self.device.args[row]
-        if _MEMBER_KEY not in args:
-            return []
-        try:
-            told = msgspec.json.decode(args, type=_Member)
-        except (msgspec.DecodeError, RecursionError):
-            return []
-        return [("member", str(told.group), str(told.ranks), str(told.rank))]
-
-    def scores(self, rows: Rows) -> dict[int, float]:
-        """How often the rows say what only one of the processes says."""
-        said: Counter[Mark] = Counter()
-        for row in rows.tolist():
-            said.update(self._told(row))
-        for pid in np.unique(self.device.pid[rows]).tolist():
-            said.update(dict.fromkeys(self.labels.get(pid, ()), len(rows)))
-        return {pid: float(sum(said[mark] for mark in marks)) for pid, marks in self.of.items()}
-
-    def process_of(self, rows: Rows) -> Rows:
-        """The only process that says of itself what a row says; `NO_ID` if there is none."""
-        owner = {mark: pid for pid, marks in self.of.items() for mark in marks}
-        found = (
-            next((owner[mark] for mark in self._told(row) if mark in owner), NO_ID)
-            for row in rows.tolist()
-        )
-        return np.fromiter(found, np.int64, len(rows))
-
-    def ranks(self) -> dict[int, int]:
-        """The rank that each process tells most often, if no other one tells the same."""
-        told = {}
-        for pid, marks in self.of.items():
-            votes: Counter[int] = Counter()
-            for mark, count in marks.items():
-                if (rank := _rank(mark)) is not None:
-                    votes[rank] += count
-            if votes:
-                told[pid] = votes.most_common(1)[0][0]
-        times = Counter(told.values())
-        return {pid: rank for pid, rank in told.items() if times[rank] == 1}
-
-
-def _label_marks(texts: set[str]) -> list[Mark]:
-    """What the labels of a process say: a rank, or how they begin (`[TP01] 4711`, `1_4711`)."""
-    marks: list[Mark] = []
-    for text in texts:
-        if match := _RANK.search(text):
-            marks.append(("rank", int(match[1])))
-        if match := _BEGINNING.fullmatch(text):
-            marks.append(("beginning", match[1]))
-    return marks
-
-
-def _rank(mark: Mark) -> int | None:
-    """The global rank that a mark tells."""
-    if mark[0] == "rank":
-        return int(mark[1])
-    if mark[0] == "beginning":
-        match = _NUMBERED.fullmatch(mark[1])
-        return int(match[1]) if match else None
-    try:
-        ranks, place = msgspec.json.decode(mark[2]), int(mark[3])
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
-    known = isinstance(ranks, list) and 0 <= place < len(ranks) and isinstance(ranks[place], int)
-    return int(ranks[place]) if known else None
