@@ -192,6 +192,8 @@ def test_a_barrier_that_may_be_of_all_ranks_is(tmp_path: Path) -> None:
     found = converted(GlooRun(4, PAIRS).collective("barrier", EVERYONE), tmp_path)
     for conversion in found.values():
         assert groups(conversion) == [("gloo:barrier", 0, "0", None)]
+        (node,) = conversion.trace.nodes.where(name="gloo:barrier")
+        assert str(node.comm_facts).endswith("usual group of a barrier")
 
 
 def test_groups_of_all_ranks_need_no_name(tmp_path: Path) -> None:

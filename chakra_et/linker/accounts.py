@@ -14,17 +14,20 @@ SEND: Final = "COMM_SEND"
 RECV: Final = "COMM_RECV"
 
 
+OTHER_RANKS: Final = "other ranks"
+WAITS: Final = "times of other ranks"
+USUAL: Final = "usual group of a barrier"
+GUESSED: Final = "order in which sends ended"
+"""How it is known what a transfer is; the last two are guesses."""
+
+
 @dataclass
 class Told:
-    """What other ranks tell of a transfer; None where they do not.
-
-    `guessed` marks a peer that times tell: of several messages that fit, the one whose send had
-    ended first is taken to have been received first.
-    """
+    """What other ranks tell of a transfer; None where they do not. `by` says how it is known."""
 
     group: str | None = None
     peer: int | None = None
-    guessed: bool = False
+    by: str = OTHER_RANKS
 
 
 @dataclass
@@ -78,11 +81,15 @@ Letter = tuple[int | None, int | None, int | None]
 
 @dataclass
 class Unit:
-    """Transfers of one rank that are of one group: those of a worker thread, or one message."""
+    """Transfers of one rank that are of one group: those of a worker thread, or one message.
+
+    `by` says what the options that are left rest on.
+    """
 
     rank: int
     transfers: list[AskedTransfer]
     options: list[Option]
+    by: str = OTHER_RANKS
     _collectives: Counter[tuple[object, ...]] | None = None
 
     @property
@@ -136,10 +143,12 @@ def _of_group(account: Account, name: str, transfer: AskedTransfer) -> Iterable[
     return [Option(name, ranks, peer) for peer in peers if peer != account.rank]
 
 
-def agreed(options: list[Option]) -> Told:
+def agreed(options: list[Option], by: str) -> Told:
     """What all options that are left have in common."""
     groups = {option.group for option in options}
     peers = {option.peer for option in options}
     return Told(
-        groups.pop() if len(groups) == 1 else None, peers.pop() if len(peers) == 1 else None
+        groups.pop() if len(groups) == 1 else None,
+        peers.pop() if len(peers) == 1 else None,
+        by,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from chakra_et.linker.accounts import Account, Option, Told, Unit, agreed, units_of
+from chakra_et.linker.accounts import USUAL, Account, Option, Told, Unit, agreed, units_of
 from chakra_et.linker.candidates import in_order_of_threads
 from chakra_et.linker.senders import any_sources
 from chakra_et.linker.waited_together import rule_out_by_times
@@ -40,7 +40,7 @@ def settle(accounts: Sequence[Account]) -> dict[int, dict[int, Told]]:
     news: dict[int, dict[int, Told]] = {}
     for unit in units:
         for transfer in unit.transfers:
-            told = sources.get(id(transfer)) or agreed(unit.options)
+            told = sources.get(id(transfer)) or agreed(unit.options, unit.by)
             if transfer.rf_id and (told.group or transfer.group, told.peer or transfer.peer) != (
                 transfer.group,
                 transfer.peer,
@@ -123,4 +123,5 @@ def _prefer_everyone(unit: Unit) -> None:
     if all(transfer.kind == "BARRIER" for transfer in unit.transfers):
         most = max((len(option.ranks) for option in unit.options), default=0)
         everyone = [option for option in unit.options if len(option.ranks) == most]
-        unit.options = everyone if len(everyone) == 1 else unit.options
+        if len(everyone) == 1 < len(unit.options):
+            unit.options, unit.by = everyone, USUAL

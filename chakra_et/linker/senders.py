@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
-from chakra_et.linker.accounts import SEND, Letter, Option, Told, Unit, agreed
+from chakra_et.linker.accounts import GUESSED, OTHER_RANKS, SEND, Letter, Option, Told, Unit, agreed
 
 
 def any_sources(units: list[Unit]) -> dict[int, Told]:
@@ -32,8 +32,8 @@ def any_sources(units: list[Unit]) -> dict[int, Told]:
         guessed = sum(map(bool, waiting.values())) > 1
         source = _taken(unit, waiting)
         if source is not None:
-            told = agreed([option for option in unit.options if option.peer == source])
-            found[id(unit.transfers[0])] = Told(told.group, source, guessed)
+            fits = [option for option in unit.options if option.peer == source]
+            found[id(unit.transfers[0])] = agreed(fits, GUESSED if guessed else OTHER_RANKS)
     return found
 
 

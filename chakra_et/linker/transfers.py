@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.accounts import Account, AskedTransfer, Told
+from chakra_et.linker.accounts import GUESSED, Account, AskedTransfer, Told
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.candidates import Names, Transfer, in_order_of_threads, narrow
 from chakra_et.linker.communication_table import operation
@@ -135,7 +135,7 @@ def decide_groups(
         named = transfer.facts.group is not None or _is_message(transfer)
         if not named and not _of_everyone(transfer, groups):
             result.open_groups[row] = transfer.options
-    result.guessed = sum(item.guessed for item in news.values())
+    result.guessed = sum(item.by == GUESSED for item in news.values())
     if account is not None:
         for item, transfer in zip(account.transfers, transfers.values(), strict=True):
             item.group, item.peer = transfer.facts.group, transfer.facts.peer
@@ -158,11 +158,9 @@ def _decide(transfer: Transfer, groups: GroupTable, told: Told | None) -> None:
     facts = transfer.facts
     if told is not None and told.group is not None:
         transfer.options = (told.group,)
-    if told is not None and told.peer is not None:
-        facts.peer = told.peer
-        facts.sources.append("times of the messages" if told.guessed else "other ranks")
-    elif told is not None:
-        facts.sources.append("other ranks")
+    if told is not None:
+        facts.peer = facts.peer if told.peer is None else told.peer
+        facts.sources.append(told.by)
     if len(transfer.options) == 1 and facts.group is None:
         (facts.group,) = transfer.options
     place = facts.peer_in_group

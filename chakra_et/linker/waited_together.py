@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.linker.accounts import Option, Unit
+from chakra_et.linker.accounts import WAITS, Option, Unit
 
 _TOGETHER: Final = frozenset(
     {"ALL_REDUCE", "ALL_GATHER", "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"}
@@ -49,7 +49,8 @@ def rule_out_by_times(units: list[Unit]) -> None:
         if left:
             refuted.append((unit, left))
     for unit, left in refuted:
-        unit.options = left
+        if len(left) < len(unit.options):
+            unit.options, unit.by = left, WAITS
 
 
 def _spans(
