@@ -1,265 +1,165 @@
-"""Hand damaged traces to the readers: no traceback, no hang, bounded memory, no half file.
+"""Hand damaged files to every reader: no traceback, no hang, bounded memory, no half file.
 
-    python tools/fuzz_inputs.py --seconds 600 --data DIRECTORY --keep failures
+    python tools/fuzz_inputs.py --inputs 100000 --data DIRECTORY --keep failures
 
-Inputs are made of real traces (and of the examples of this repository): short pieces of them are
-cut, flipped, swapped, packed, nested, blown up. Each must either convert, with a report that adds
-up and an output that can be read back, or end in a ChakraError without an output. Whatever else
-happens is kept, with the seed that made it. The exit status is 1 if there was a failure.
+Inputs are made of short pieces of real traces, of the examples of this repository, and of what is
+made of these: JSON whose values, keys and records are changed (`fuzz_json.py`), ETs in protobuf
+whose fields and records are (`fuzz_wire.py`), damaged bytes, and damaged or nested containers
+(`fuzz_bytes.py`), under plain and odd names. Each goes to what reads such a file: the converters
+and the linker, the reader of ETs, the feeder whole and in a window, the validators. It must end
+with an account that adds up and an output that can be read back, or in a ChakraError without one.
+Whatever else happens is kept, with the seed that made it. The exit status is 1 if there was any.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import io
-import json
+import os
 import random
 import signal
 import sys
 import tempfile
 import time
 import traceback
-import zipfile
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
-import zstandard
+from fuzz_bytes import BYTES, bomb, contained
+from fuzz_json import mutate_json
+from fuzz_seeds import Seeds, seeds
+from fuzz_wire import mutate_wire
 
-from chakra_et import ChakraError, convert, read
+from chakra_et import ChakraError, Feeder, convert_directory, read, validate
 from chakra_et.converters.format import View
 from chakra_et.inputs import open_input
-from chakra_et.io.source import read_all
 from chakra_et.linker.report import Report
+from chakra_et.shown import shown
 
-ROOT = Path(__file__).resolve().parents[1]
-OWN = (ROOT / "examples", ROOT / "tests" / "linked")
-PIECE = 40
-"""Records in a piece of a trace."""
-ET_BYTES = 1 << 14
-SECONDS = 20
+SECONDS: Final = 20
 """One input that takes more processor time hangs."""
-MEMORY = 3 << 30
-JUNK = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\x00", b"\x01", b"\xff", b"\n", b"NaN",
-        b"null", b'{"id": ', b'"nodes": [', b'{"ph": ', b"]}", b'"traceEvents": [', b"1e999",
-        b"-", b"\\u", b"\\ud800", b'{"schema": "1.1.1", "nodes": [']  # fmt: skip
-HUGE = [b"9" * 19, b"9" * 20, b"9" * 400, b"-" + b"9" * 19, b"1e308", b"0.1e-300", b"-0", b'"7"',
-        b"18446744073709551615", b"NaN", b"-Infinity", b"true", b"null", b"[]", b"{}"]  # fmt: skip
-
-Mutation = Callable[[random.Random, bytes, list[bytes]], bytes]
+MEMORY: Final = 3 << 30
+NAMES: Final = (
+    "input", "input.json", "trace.0.et", "rank3_trace.json.gz", "t.nsys-rep", "comm_groups.json",
+    "\x1b[31m.et", os.fsdecode(b"\xff\xfe.json"), "a b\n.json", "n" * 240 + ".json",
+)  # fmt: skip
+SHARES: Final = {"json": 45, "wire": 30, "bytes": 20, "containers": 5}
+"""How many of a hundred inputs are made in which way."""
 
 
 class HangError(BaseException):
     """An input took too long."""
 
 
-def some_place(rng: random.Random, text: bytes) -> int:
-    return rng.randrange(len(text) + 1)
-
-
-def cut(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    return text[: some_place(rng, text)]
-
-
-def cut_out(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    at = some_place(rng, text)
-    return text[:at] + text[at + rng.choice((1, 2, 20, 300)) :]
-
-
-def flip(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    changed = bytearray(text)
-    for _i in range(rng.choice((1, 1, 3, 30))):
-        if changed:
-            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def insert(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    at = some_place(rng, text)
-    return text[:at] + rng.choice(JUNK) * rng.choice((1, 1, 1, 50)) + text[at:]
-
-
-def insert_in_name(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    places = [i + 9 for i in range(len(text)) if text.startswith(b'"name": "', i)]
-    at = rng.choice(places) if places else 0
-    return text[:at] + rng.choice(JUNK) + text[at:]
-
-
-def repeat(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    at, length = some_place(rng, text), rng.choice((1, 50, 2000))
-    return text[:at] + text[at : at + length] * rng.choice((2, 5)) + text[at + length :]
-
-
-def swap(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    a, b = sorted((some_place(rng, text), some_place(rng, text)))
-    return text[b:] + text[a:b] + text[:a]
-
-
-def splice(rng: random.Random, text: bytes, corpus: list[bytes]) -> bytes:
-    other = rng.choice(corpus)
-    return text[: some_place(rng, text)] + other[some_place(rng, other) :]
-
-
-def join(rng: random.Random, text: bytes, corpus: list[bytes]) -> bytes:
-    return text + rng.choice((b"", b"\n", b",")) + rng.choice((text, rng.choice(corpus)))
-
-
-def number(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    places = [i for i in range(len(text)) if text[i : i + 1].isdigit()]
-    if not places:
-        return text
-    at = end = rng.choice(places)
-    while text[end : end + 1].isdigit():
-        end += 1
-    return text[:at] + rng.choice(HUGE) + text[end:]
-
-
-def nest(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    depth = rng.choice((10, 150, 300, 1000, 5000, 200_000))
-    opening, closing = rng.choice(
-        ((b"[", b"]"), (b'{"a":', b"}"), (b"[{", b"}]"), (b'[{"id":', b"}]"))
-    )
-    bomb = opening * depth + rng.choice((b"1", b"")) + closing * rng.choice((depth, 0))
-    places = [i + 1 for i in range(len(text)) if text[i : i + 1] == b":"]
-    at = rng.choice(places) if places else 0
-    return text[:at] + bomb + rng.choice((b"", b",")) + text[at:]
-
-
-def pack(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    packed = rng.choice((gzip.compress, zstandard.compress, zipped))(text)
-    return rng.choice((cut, flip, lambda _r, t, _c: t, lambda _r, t, _c: t * 2))(rng, packed, [])
-
-
-def zipped(text: bytes) -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.json", text)
-    return target.getvalue()
-
-
-def bomb(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    """Some hundred megabytes that pack well."""
-    filler = rng.choice((b" ", b"\x00", b'{"ph":"X"},', b'"', b"[", b'{"id":', b'{"name":"', text))
-    at = some_place(rng, text)
-    compress = zstandard.ZstdCompressor().compressobj() if rng.random() < 0.5 else None
-    if compress is None:
-        target = io.BytesIO()
-        with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=1) as stream:
-            stream.write(text[:at])
-            block = filler * max(1, (1 << 20) // max(len(filler), 1))
-            for _i in range(rng.choice((8, 64, 400))):
-                stream.write(block)
-            stream.write(text[at:])
-        return target.getvalue()
-    block = filler * max(1, (1 << 20) // max(len(filler), 1))
-    parts = [compress.compress(text[:at])]
-    parts += [compress.compress(block) for _i in range(rng.choice((8, 64, 400)))]
-    return b"".join([*parts, compress.compress(text[at:]), compress.flush()])
-
-
-SMALL: list[Mutation] = [
-    cut, cut_out, flip, insert, insert_in_name, repeat, swap, splice, join, number, nest, pack,
-]  # fmt: skip
-
-
-def pieces(data: Path | None) -> list[bytes]:
-    """Short pieces of real traces, and whole ETs that are short."""
-    corpus = []
-    for folder in OWN if data is None else (*OWN, data):
-        for path in sorted(folder.rglob("*")):
-            if not path.is_file() or path.suffix == ".md" or path.name == "LICENSE":
-                continue
-            content = read_all(path)
-            try:
-                document = json.loads(content)
-            except ValueError:
-                corpus.append(content[:ET_BYTES])
-                continue
-            for key in ("nodes", "traceEvents", "workload_graph"):
-                if isinstance(document, dict) and key in document:
-                    records = document[key]
-                    middle = max(0, len(records) // 2 - PIECE // 2)
-                    short = {**document, key: [*records[middle : middle + PIECE], *records[-3:]]}
-                    corpus.append(json.dumps(short).encode())
-                    corpus.append(json.dumps(short, indent=2).encode())
-    return corpus
-
-
-def mutated(rng: random.Random, corpus: list[bytes], bombs: float) -> bytes:
-    text = rng.choice(corpus)
+def made(rng: random.Random, corpus: Seeds, bombs: float) -> tuple[str, bytes]:
+    """How an input was made, and the input."""
     if rng.random() < bombs:
-        return bomb(rng, text, corpus)
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        text = rng.choice(SMALL)(rng, text, corpus)
-        if len(text) > 1 << 22:
-            break
-    return text
+        return "bombs", bomb(rng, rng.choice(corpus.texts))
+    way = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    if way == "json":
+        text = mutate_json(rng, rng.choice(corpus.documents))
+    elif way == "wire":
+        text = mutate_wire(rng, rng.choice(corpus.ets))
+    else:
+        text = rng.choice(corpus.texts)
+    if way == "bytes" or rng.random() < 0.05:
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            text = rng.choice(BYTES)(rng, text, corpus.texts)[: 1 << 19]
+    if way == "containers":
+        text = contained(rng, text)
+    return way, text
 
 
 def adds_up(report: Report) -> bool:
     tallies = [report.host_nodes, *report.records.values()]
-    made = sum(tally.kept for tally in tallies) + sum(report.added.values())
+    kept = sum(tally.kept for tally in tallies) + sum(report.added.values())
     whole = all(t.total == t.kept + t.merged + t.left_out.total() for t in tallies)
-    return whole and made == sum(report.nodes.values())
+    return whole and kept == sum(report.nodes.values())
 
 
-def attempt(path: Path, output: Path) -> str:
+def attempt(rng: random.Random, path: Path, output: Path) -> str:
     """How one input ended. Raises AssertionError for an account or an output that is wrong."""
-    output.unlink(missing_ok=True)
+    if rng.random() < 0.1:
+        for error in validate([path], rng.choice(("core", "astra-sim", "mlc-chakra"))).unreadable:
+            assert "\n" not in shown(str(error))
     try:
         view = open_input(path).view
         if view is View.TRACE:
-            read(path)
-            return "read"
-        is_host = view is not View.DEVICE
-        result = convert(path if is_host else None, None if is_host else path, output)
-    except ChakraError:
+            return _read(rng, path)
+        converted = convert_directory(path, None)
+        for conversion in converted:
+            conversion.write(output)
+            assert len(read(output).nodes) == len(conversion.trace.nodes), "the output is not whole"
+            assert adds_up(conversion.report), "the report does not add up"
+            output.unlink()
+    except ChakraError as error:
+        str(error).encode()
         assert not output.exists(), "an error, but an output"
         return "refused"
-    assert adds_up(result.report), "the report does not add up"
-    assert len(read(output).nodes) == len(result.trace.nodes), "the output is not whole"
-    return "mended" if result.report.repairs else "converted"
+    mended = any(conversion.report.repairs for conversion in converted)
+    return "mended" if mended else "converted"
+
+
+def _read(rng: random.Random, path: Path) -> str:
+    """Read an ET, and feed it."""
+    try:
+        trace = read(path)
+    except ChakraError:
+        trace = None
+    try:
+        fed = sum(1 for _ in Feeder(path, window=rng.choice((0, 0, 4))))
+        assert trace is None or fed <= len(trace.nodes), "more nodes were fed than there are"
+    except ChakraError:
+        return "refused" if trace is None else "read"
+    return "fed"
 
 
 @dataclass
 class Fuzzer:
     """A run: what was tried, and how it ended."""
 
-    corpus: list[bytes]
+    corpus: Seeds
     keep: Path
     bombs: float
+    ended: Counter[str] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)
+    longest: float = 0.0
 
-    def run(self, seed: int, seconds: float, most: int) -> tuple[Counter[str], float]:
-        """Try inputs until the time is over; counts by ending, most seconds that one took."""
-        ended: Counter[str] = Counter()
-        longest = 0.0
+    def run(self, seed: int, seconds: float, most: int) -> None:
+        """Try inputs until the time is over, or there were so many."""
         until = time.monotonic() + seconds
         with tempfile.TemporaryDirectory() as folder:
-            path, output = Path(folder, "input"), Path(folder, "output.et")
-            while time.monotonic() < until and ended.total() < most:
-                content = mutated(random.Random(seed), self.corpus, self.bombs)
-                path.write_bytes(content)
-                begun = time.process_time()
-                signal.setitimer(signal.ITIMER_PROF, SECONDS)
-                try:
-                    ended[attempt(path, output)] += 1
-                except (Exception, HangError):
-                    ended["FAILED"] += 1
-                    self._keep(seed, content)
-                finally:
-                    signal.setitimer(signal.ITIMER_PROF, 0)
-                longest = max(longest, time.process_time() - begun)
+            while time.monotonic() < until and self.ended.total() < most:
+                self._try(seed, Path(folder))
                 seed += 1
-        return ended, longest
+
+    def _try(self, seed: int, folder: Path) -> None:
+        rng = random.Random(seed)
+        way, content = made(rng, self.corpus, self.bombs)
+        self.ways[way] += 1
+        path, output = folder / rng.choice(NAMES), folder / "out.et"
+        path.write_bytes(content)
+        begun = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            self.ended[attempt(rng, path, output)] += 1
+        except (Exception, HangError):
+            self.ended["FAILED"] += 1
+            self._keep(seed, content)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        self.longest = max(self.longest, time.process_time() - begun)
+        path.unlink()
+        output.unlink(missing_ok=True)
 
     def _keep(self, seed: int, content: bytes) -> None:
         self.keep.mkdir(parents=True, exist_ok=True)
         (self.keep / f"{seed}.input").write_bytes(content)
-        (self.keep / f"{seed}.txt").write_text(traceback.format_exc())
-        print(f"seed {seed}: {traceback.format_exc().strip().splitlines()[-1]}", file=sys.stderr)
+        (self.keep / f"{seed}.txt").write_text(traceback.format_exc(), errors="backslashreplace")
+        last = traceback.format_exc().strip().splitlines()[-1]
+        print(f"seed {seed}: {shown(last)[:200]}", file=sys.stderr, flush=True)
 
 
 def hang(_signal: int, _frame: FrameType | None) -> None:
@@ -285,25 +185,26 @@ def peak_mebibytes() -> int:
 
 
 def main() -> int:
-    """Run for a time and say what was tried."""
-    parser = argparse.ArgumentParser(description="Hand damaged traces to the readers.")
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--inputs", type=int, default=1 << 62, help="stop after so many")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--data", type=Path, help="a directory of real traces")
+    """Run for a time, or a number of inputs, and say what was tried."""
+    parser = argparse.ArgumentParser(description="Hand damaged files to every reader.")
+    parser.add_argument("--inputs", type=int, default=100_000, help="stop after so many")
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time")
+    parser.add_argument("--seed", type=int, default=1, help="of the first input; others count on")
+    parser.add_argument("--data", type=Path, action="append", default=[], help="more real traces")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     parser.add_argument(
-        "--bombs", type=float, default=0.002, help="share of inputs that unpack big"
+        "--bombs", type=float, default=0.0005, help="share of inputs that unpack big"
     )
     options = parser.parse_args()
     limit_memory()
     signal.signal(signal.SIGPROF, hang)
-    fuzzer = Fuzzer(pieces(options.data), options.keep, options.bombs)
-    ended, longest = fuzzer.run(options.seed, options.seconds, options.inputs)
-    counts = ", ".join(f"{count} {how}" for how, count in sorted(ended.items()))
-    print(f"{ended.total()} inputs tried from seed {options.seed}: {counts}")
-    print(f"longest {longest:.1f} s of processor time, most memory {peak_mebibytes()} MiB")
-    return 1 if ended["FAILED"] else 0
+    fuzzer = Fuzzer(seeds(options.data), options.keep, options.bombs)
+    fuzzer.run(options.seed, options.seconds, options.inputs)
+    for counts in (fuzzer.ways, fuzzer.ended):
+        print(", ".join(f"{count} {how}" for how, count in sorted(counts.items())))
+    print(f"{fuzzer.ended.total()} inputs tried from seed {options.seed}")
+    print(f"longest {fuzzer.longest:.1f} s of processor time, {peak_mebibytes()} MiB of memory")
+    return 1 if fuzzer.ended["FAILED"] else 0
 
 
 if __name__ == "__main__":
