@@ -17,6 +17,8 @@ _WORKLOAD: Final = (
     rb"\n\s*\d+\s*\n"
 )
 _PROTOBUF_BYTES: Final = 1 << 16
+_BYTES: Final = 2
+"""The wire type of texts and messages."""
 _LAYERS: Final = (
     "It tells layers, but neither ranks nor who waits for whom. `chakra_converter Text` of "
     "mlc-chakra makes an ET of each rank of it; those are read."
@@ -67,8 +69,15 @@ def _planes(start: bytes) -> bool | None:
     An ET is a sequence of lengths and messages; read as one message, it breaks at once.
     """
     top, whole = fields_of(start)
-    packets = [fields_of(content) for number, kind, content in top if (number, kind) == (1, 2)]
-    if not packets or not whole or any(number > 4 for number, _, _ in top):
+    if not top or not whole or any(number > 4 or kind != _BYTES for number, kind, _ in top):
+        return None
+    last = len(top) - 1
+    packets = [
+        fields_of(content, cut=place == last)
+        for place, (number, _, content) in enumerate(top)
+        if number == 1
+    ]
+    if not packets:
         return None
     if not all(fields and fits for fields, fits in packets):
         return None
@@ -105,10 +114,10 @@ FORMATS: Final = (
         "It holds no PyTorch operations. " + _RECORD,
     ),
     _begins("an MSCCL algorithm (XML)", rb"<algo"),
-    _begins("XML or a web page", rb"<"),
+    # An ET can begin with any byte: then the tag of a field follows.
+    _begins("XML or a web page", rb"<[!?/a-zA-Z]"),
     _begins("a program", rb"\x7fELF"),
     _begins("an SQLite database, such as Nsight Systems exports", rb"SQLite format 3", _RECORD),
-    # An ET can begin like a pickle: then the tag of a field follows.
     _begins("a Python pickle", rb"\x80[\x02-\x05][^\x08\x0a\x12]"),
     _begins("an XLA module as text", rb"HloModule"),
     _begins("a GOAL schedule", rb"num_ranks"),

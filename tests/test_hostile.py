@@ -110,9 +110,10 @@ def test_each_error_of_a_reader_becomes_one_of_ours(error: Exception, told: str)
     assert caught.value.__cause__ is error
 
 
-def test_deep_groups_beside_traces_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranks", [DEEP, '[{"a":1}]', "[[0]]", "[null]", "[1e999]", "{}"])
+def test_odd_groups_beside_traces_are_told(tmp_path: Path, ranks: str) -> None:
     chakra_et.convert(HOST, output=tmp_path / "t.0.et")
-    (tmp_path / "comm_groups.json").write_text('{"1":' + DEEP + "}")
+    (tmp_path / "comm_groups.json").write_text('{"1":' + ranks + "}")
     assert "ET721" in chakra_et.validate(tmp_path, "astra-sim").rules
 
 

@@ -86,6 +86,15 @@ def test_an_et_whose_first_length_looks_like_a_pickle_is_an_et(tmp_path: Path) -
     assert open_input(tmp_path / "t.et").format is ET
 
 
+@pytest.mark.parametrize("size", [*range(1, 300), 1000, 20_000])
+def test_an_et_is_told_whatever_its_first_byte(tmp_path: Path, size: int) -> None:
+    version = b"\x0a" + varint(size) + b"1" * size
+    node = b"\x08\x01\x12\x01n\x18\x04"
+    path = tmp_path / "t.et"
+    path.write_bytes(varint(len(version)) + version + varint(len(node)) + node)
+    assert len(chakra_et.read(path).nodes) == 1
+
+
 def varint(number: int) -> bytes:
     return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
 

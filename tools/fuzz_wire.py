@@ -119,7 +119,7 @@ def _changed(rng: random.Random, message: bytes, depth: int) -> bytes:
         return encode(parts)
     how = rng.randrange(7)
     if how == 0:
-        parts[at] = Field(number, kind, rng.choice(NUMBERS if kind == 0 else TEXTS))
+        parts[at] = Field(number, kind, rng.choice(NUMBERS) if kind == 0 else rng.choice(TEXTS))
     elif how == 1:
         parts[at] = Field(rng.choice((0, 1, 2, 7, 10, 99, 2**29)), kind, value)
     elif how == 2:

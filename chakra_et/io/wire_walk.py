@@ -9,10 +9,10 @@ _BYTES: Final = 2
 _FIXED: Final = {1: 8, 5: 4}
 
 
-def fields_of(data: bytes) -> tuple[list[tuple[int, int, bytes]], bool]:
+def fields_of(data: bytes, *, cut: bool = True) -> tuple[list[tuple[int, int, bytes]], bool]:
     """Number, wire type and content of each field, and whether all of it is in the wire format.
 
-    The last field may be cut: its content is what is there.
+    If the data may be `cut`, so may the last field: its content is what is there.
     """
     found: list[tuple[int, int, bytes]] = []
     at = 0
@@ -24,12 +24,12 @@ def fields_of(data: bytes) -> tuple[list[tuple[int, int, bytes]], bool]:
         else:
             length = _FIXED.get(kind, -1)
         if tag < 0 or length < 0 or number == 0:
-            return found, at == len(data)
+            return found, cut and at == len(data)
         if kind == _VARINT:
             length = 0
         found.append((number, kind, data[at : at + length]))
         at += length
-    return found, True
+    return found, cut or at == len(data)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

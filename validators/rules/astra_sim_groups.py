@@ -88,7 +88,7 @@ def group_file(run: RunView) -> Hits:
             found.append(Finding(f"key {key!r} is no number above 0", path=path))
         if not isinstance(ranks, list) or not ranks:
             found.append(Finding(f"group {key!r} is no list of ranks", path=path))
-        elif strange := [rank for rank in ranks if rank not in run.views]:
+        elif strange := [r for r in ranks if type(r) is not int or r not in run.views]:
             found.append(Finding(f"group {key!r} has ranks without a trace: {strange}", path=path))
     for view in run.views.values():
         names = np.unique(view.texts("pg_name")[view.collectives].astype(str)).tolist()
