@@ -61,29 +61,27 @@ def host_time(
 
     What is `awake` did not wait for any, whatever the times suggest.
     """
-    end_ns = table.end_ns.copy()
     order = table.host_order
     if len(order) == 0:
         none = np.zeros(0, np.int64)
-        return HostTime(end_ns, none, none, none.astype(np.uint8), workers, none, none)
+        return HostTime(table.end_ns.copy(), none, none, none.astype(np.uint8), workers, none, none)
     line = _timeline(table)
-    end_ns[order] = np.where(line.last, line.idle_from, line.following)
     asked = workers.transfers[workers.asked != NONE]
     ended_beside, goes_on = resumed(table, workers)
     gaps = _waits(table, line, hand_over.lanes(table)[order])
     if awake is not None:
         gaps = gaps.without(np.isin(order, awake))
     gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, goes_on))
-    # Where a thread waited, the activity before ends when the thread became idle.
     held = _held(order, goes_on, line.idle_from, table.end_ns[ended_beside])
-    before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
-    end_ns[order[before]] = line.idle_from[before]
-    # A transfer lasts as recorded. What a backend does inside is its time, and is over with it.
-    end_ns[workers.transfers] = table.end_ns[workers.transfers]
-    end_ns[workers.inside] = table.end_ns[workers.around]
-    ended_last = _last_ended(table, end_ns, gaps.lanes, gaps.places)
-    found = ended_last != NONE
-    waiting, waited_for = order[gaps.places[found]], ended_last[found]
+    while True:
+        before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
+        end_ns = _cut(table, line, workers, before)
+        waited_for = _last_ended(table, end_ns, gaps.lanes, gaps.places)
+        if (waited_for != NONE).all():
+            break
+        # Where nothing's own time had ended, the thread did not wait: the time is its own.
+        gaps = gaps.some(waited_for != NONE)
+    waiting = order[gaps.places]
     _reach(table, line, workers, end_ns, before, waited_for, waiting)
     begun_after = _last_ended(table, end_ns, gaps.starters, gaps.begun)
     begun = begun_after != NONE
@@ -98,7 +96,7 @@ def host_time(
         ),
         np.concatenate(
             (
-                np.where(gaps.told[found], hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES)),
+                np.where(gaps.told, hand_over.by[waiting], np.uint8(Evidence.THREAD_TIMES)),
                 np.full(len(asked), Evidence.THREAD_RECORD_FUNCTION, np.uint8),
                 np.full(by_times, Evidence.THREAD_TIMES, np.uint8),
             )
@@ -107,6 +105,18 @@ def host_time(
         order[gaps.begun[begun]],
         begun_after[begun],
     )
+
+
+def _cut(table: Activities, line: _Timeline, workers: Workers, before: Rows) -> Rows:
+    """Where own times end: at the next start, and, at the places `before` waits, when idle."""
+    order = table.host_order
+    end_ns: Rows = table.end_ns.copy()
+    end_ns[order] = np.where(line.last, line.idle_from, line.following)
+    end_ns[order[before]] = line.idle_from[before]
+    # A transfer lasts as recorded. What a backend does inside is its time, and is over with it.
+    end_ns[workers.transfers] = table.end_ns[workers.transfers]
+    end_ns[workers.inside] = table.end_ns[workers.around]
+    return end_ns
 
 
 @dataclass
@@ -207,6 +217,11 @@ class _Gaps:
     told: npt.NDArray[np.bool_]
     begun: Rows
     starters: Rows
+
+    def some(self, chosen: npt.NDArray[np.bool_]) -> _Gaps:
+        """The same with some of the waits."""
+        waits = self.places[chosen], self.lanes[chosen], self.told[chosen]
+        return _Gaps(*waits, self.begun, self.starters)
 
     def without(self, awake: npt.NDArray[np.bool_]) -> _Gaps:
         """The same without places that waited for no thread, but for those that ids tell of."""

@@ -98,8 +98,11 @@ class PathFinder:
         self.node[layout.ends_at] = np.arange(len(layout.ends_at))
         self.node[: plan.real] = np.arange(plan.real)
 
-    def path_to(self, last: int) -> CriticalPath:
-        """Walk back from row `last` of the plan, always to the predecessor that ended last."""
+    def path_to(self, last: int, origin: int) -> CriticalPath:
+        """Walk back from row `last` of the plan, always to the predecessor that ended last.
+
+        What the path begins with waited from `origin` on, if it begins later.
+        """
         steps, walked, row = self.steps, [], last
         while row >= 0:
             walked.append(row)
@@ -121,7 +124,7 @@ class PathFinder:
         sums = np.zeros(len(BOUNDS), np.int64)
         bound = np.where(pieces.form == Form.WORK, self.bound[pieces.node], _BOUND[pieces.form])
         np.add.at(sums, bound, pieces.ns)
-        sums[BOUNDS.index("idle")] += idle.sum()
+        sums[BOUNDS.index("idle")] += idle.sum() + max(int(self.start[path[-1]]) - origin, 0)
         rank = np.searchsorted(self.first, nodes, "right") - 1
         places = zip(rank[known].tolist(), (nodes - self.first[rank])[known].tolist(), strict=True)
         top = pieces.by_name(self.names, self.name_code, self.first)[:TOP]

@@ -140,8 +140,10 @@ def _outcome(
         result[rank] = timeline(trace, start, end - start, parts[place])
         found[rank] = figures(ranks[place], parts[place], start, end)
         if len(end):
-            last = int(np.argmax(np.where(ranks[place].counts, end, np.iinfo(np.int64).min)))
-            paths[rank] = finder.path_to(int(layout.ends_at[layout.first[place] + last]))
+            counts = np.flatnonzero(ranks[place].counts)
+            last = int(counts[np.argmax(end[counts])])
+            origin = int(times.start[span][counts].min())
+            paths[rank] = finder.path_to(int(layout.ends_at[layout.first[place] + last]), origin)
         else:
             paths[rank] = CriticalPath([], dict.fromkeys(BOUNDS, 0), [])
     clocks = dict(zip(given, offsets, strict=True))
