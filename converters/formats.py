@@ -14,6 +14,7 @@ from chakra_et.converters.et.format import JSON_FORMAT as ET_JSON
 from chakra_et.converters.foreign import WANTED
 from chakra_et.converters.format import Format, Head
 from chakra_et.converters.kineto.format import FORMAT as KINETO
+from chakra_et.converters.kineto.format import OTHER as OTHER_CHROME
 from chakra_et.converters.linked.format import FORMAT as LINKED
 from chakra_et.converters.pytorch.format import FORMAT as PYTORCH
 from chakra_et.errors import FormatError
@@ -23,6 +24,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     *own.FORMATS,
     LINKED,
     PYTORCH,
+    OTHER_CHROME,
     KINETO,
     ET_JSON,
     *foreign.FORMATS,

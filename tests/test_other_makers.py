@@ -9,6 +9,7 @@ import pytest
 from recordings import Profile, write_json
 
 import chakra_et
+from chakra_et.converters.kineto import read_device
 from chakra_et.errors import FormatError
 
 
@@ -66,10 +67,32 @@ def test_a_trace_of_another_maker_is_refused(
         chakra_et.convert(device=path, output=tmp_path / "o.et")
     assert refused.value.path == path
     assert "not of PyTorch's profiler" in refused.value.problem
-    assert f"none of its {len(events)} records" in refused.value.problem
     assert maker in refused.value.problem
     assert refused.value.remedy is not None
     assert not (tmp_path / "o.et").exists()
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_the_reader_says_the_same_where_the_head_does_not_tell(tmp_path: Path, kind: str) -> None:
+    events, maker = FOREIGN[kind]
+    with pytest.raises(FormatError) as refused:
+        read_device(write_json(tmp_path / "t.json", {"traceEvents": events}))
+    assert f"none of its {len(events)} records" in refused.value.problem
+    assert maker in refused.value.problem
+
+
+def test_a_trace_of_another_maker_is_passed_over_in_a_directory(tmp_path: Path) -> None:
+    profile = Profile().op("aten::mm", 0, 10)
+    profile.write(tmp_path / "device.json")
+    write_json(tmp_path / "xla.json", {"traceEvents": XLA})
+    (result,) = chakra_et.convert_directory(tmp_path, tmp_path / "out")
+    assert result.report.records["cpu_op"].kept == 1
+
+
+def test_unknown_device_work_beside_marks_of_others_is_not_refused(tmp_path: Path) -> None:
+    profile = Profile().op("QUEUE", 0, 10, cat="riddle").kernel("k", 20, 5, 1, cat="npu_task")
+    result = chakra_et.convert(device=profile.write(tmp_path / "d.json"))
+    assert result.report.device_events.kept == 1
 
 
 def test_a_profile_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:

@@ -28,6 +28,33 @@ def _recognise(head: Head) -> int | None:
     return _OBJECT(head)
 
 
+_OURS: Final = re.compile(
+    rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds|distributedInfo|traceName|stream)"\s*:'
+)
+"""Keys of PyTorch's profiler, and one of device work, whoever wrote it."""
+_CATEGORY: Final = re.compile(rb'"cat"\s*:\s*"([^"\\]*)"')
+_MARK: Final = re.compile(rb'"(?:name|pid|tid)"\s*:\s*"([^"\\]*)"|"([\w-]+)"\s*:\s*[{\[tf]')
+
+
+def _maker(head: Head) -> str | None:
+    """Which other program wrote a Chrome trace, as far as its head tells that for sure."""
+    if _recognise(head) is None or _OURS.search(head.text):
+        return None
+    from chakra_et.converters.kineto.makers import is_known, maker_by
+
+    categories = {text.decode("utf-8", "replace") for text in _CATEGORY.findall(head.text)}
+    if any(map(is_known, categories)):
+        return None
+    marks = {(a or b).decode("utf-8", "replace") for a, b in _MARK.findall(head.text)}
+    maker = maker_by(categories | marks)
+    return None if maker is None else maker[0]
+
+
+def _identify_other(head: Head) -> Identity:
+    what = "none of the records that it begins with has a category that is known here"
+    return Identity(detail=f": {what}; it seems to be of {_maker(head)}")
+
+
 def _identify(head: Head) -> Identity:
     return Identity(number(_PID, head), number(_RANK, head), number(_WORLD, head))
 
@@ -57,3 +84,13 @@ FORMAT: Final = Format(
     describe=_describe,
     schema="kineto_trace.schema.json",
 )
+
+OTHER: Final = Format(
+    name="a Chrome trace, but not of PyTorch's profiler",
+    view=View.NONE,
+    recognise=lambda head: None if _maker(head) is None else _recognise(head),
+    remedy="Record the run with torch.profiler.profile and export_chrome_trace "
+    "(docs/recording.md).",
+    identify=_identify_other,
+)
+"""What others write with the same keys. Where the head does not tell, the reader does."""

@@ -8,11 +8,17 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.converters.kineto.categories import LEFT_OUT, ROLES, Role
+from chakra_et.converters.kineto.categories import (
+    ANNOTATION,
+    LEFT_OUT,
+    ROLE_ENDINGS,
+    ROLES,
+    Role,
+)
 from chakra_et.converters.kineto.device_trace import DeviceTrace
 from chakra_et.errors import FormatError
 
-_RECORD: Final = (
+RECORD: Final = (
     "Record the run with torch.profiler.profile and export_chrome_trace (docs/recording.md)."
 )
 _NONE: Final = "No converter for it is known."
@@ -21,34 +27,34 @@ _MAKERS: Final = (
     (
         r"(CPU|CUDA) functions|cpu_to_cuda",
         "torch.autograd.profiler without Kineto (PyTorch before 1.8.1, or use_kineto=False)",
-        _RECORD,
+        RECORD,
     ),
     (
         r"(\S.*)?/(device|host):.*|XLA (Modules|Ops)|PjitFunction\(.*|highres-ticks",
         "XLA or TensorFlow (the profilers of JAX and TensorFlow)",
-        f"{_NONE} For a PyTorch run: {_RECORD}",
+        f"{_NONE} For a PyTorch run: {RECORD}",
     ),
     (
         r"(GROUP|COLL|P2P|KERNEL_LAUNCH)(_API)?|PROXY|KERNEL_CH|NCCL(_\w+)?",
         "a profiler plug-in of NCCL",
-        f"It tells collectives without the work around them. {_RECORD}",
+        f"It tells collectives without the work around them. {RECORD}",
     ),
-    (r"NPKIT\w*", "NPKit", f"It tells collectives without the work around them. {_RECORD}"),
-    (r"NEGOTIATE_\w+|QUEUE|MEMCPY_IN_FUSION_BUFFER|HOROVOD\w*", "Horovod's timeline", _RECORD),
-    (r"viztracer_metadata|FEE", "VizTracer", f"It tells Python functions alone. {_RECORD}"),
+    (r"NPKIT\w*", "NPKit", f"It tells collectives without the work around them. {RECORD}"),
+    (r"NEGOTIATE_\w+|QUEUE|MEMCPY_IN_FUSION_BUFFER|HOROVOD\w*", "Horovod's timeline", RECORD),
+    (r"viztracer_metadata|FEE", "VizTracer", f"It tells Python functions alone. {RECORD}"),
     (
         r"(disabled-by-default-)?(devtools|blink|v8|toplevel)\b.*|__metadata",
         "Chromium, Node.js or another program built on V8",
-        _RECORD,
+        RECORD,
     ),
     (
         r"Session|\w+_kernel_time|model_run|session_initialization",
         "ONNX Runtime",
-        f"{_NONE} For a PyTorch run: {_RECORD}",
+        f"{_NONE} For a PyTorch run: {RECORD}",
     ),
-    (r"ExecuteCompiler|Total (Frontend|Backend|Source)", "Clang (-ftime-trace)", _RECORD),
-    (r"(CPU|GPU|Thread) HIP\b.*|COPY|HIP_API|HSA_API|KERNEL_DISPATCH", "rocprof", _RECORD),
-    (r"CUDA_?(HW|API).*|nvtx|NVTX.*|nsys\b.*", "a converter of Nsight Systems reports", _RECORD),
+    (r"ExecuteCompiler|Total (Frontend|Backend|Source)", "Clang (-ftime-trace)", RECORD),
+    (r"(CPU|GPU|Thread) HIP\b.*|COPY|HIP_API|HSA_API|KERNEL_DISPATCH", "rocprof", RECORD),
+    (r"CUDA_?(HW|API).*|nvtx|NVTX.*|nsys\b.*", "a converter of Nsight Systems reports", RECORD),
     (r"MPI_\w+", "a tracer of MPI", f"{_NONE} It tells calls of MPI without the work around them."),
 )
 """What marks a maker: a pattern for one category, process, key of the metadata or name."""
@@ -85,11 +91,26 @@ def _likely_maker(device: DeviceTrace, marks: list[str]) -> tuple[str, str]:
     marks += [*device.process_names.values(), *device.metadata]
     metadata = device.metadata.get("metadata")
     marks += list(metadata) if isinstance(metadata, dict) else []
+    maker = maker_by(marks)
+    if maker is None:
+        return "nothing in it tells who wrote it", RECORD
+    return f"it seems to be of {maker[0]}", maker[1]
+
+
+def maker_by(marks: Iterable[str]) -> tuple[str, str] | None:
+    """Who writes such categories, processes, keys or names, and what to do; None if unknown."""
+    marks = list(marks)
     for pattern, maker, remedy in _MAKERS:
         wanted = re.compile(pattern)
         if any(wanted.fullmatch(mark) for mark in marks):
-            return f"it seems to be of {maker}", remedy
-    return "nothing in it tells who wrote it", _RECORD
+            return maker, remedy
+    return None
+
+
+def is_known(category: str) -> bool:
+    """Whether a category is one of PyTorch's profiler, or named like one."""
+    known = category in ROLES or category in LEFT_OUT or ANNOTATION in category
+    return known or category.endswith(tuple(ROLE_ENDINGS))
 
 
 def _named(categories: set[str]) -> str:
