@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from chakra_et.cli.app import VERBS, paragraphs
+from chakra_et.cli.app import VERBS, MaxMemory, paragraphs
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
@@ -31,12 +31,13 @@ Made from the commands by `python tools/cli_reference.py`. `chakra VERB -h` show
 - Reports go to standard output, and to standard error where the output itself goes there. On a
   terminal they have colours, unless NO_COLOR is set; in a pipe nothing is wrapped or cut.
 - `chakra --install-completion` lets the shell complete verbs, options and files.
+- Verbs also take `--max-memory SIZE`: {memory}
 """
 
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
+    parts = [HEAD.format(memory=get_args(MaxMemory)[1].help)]
     for verb, (name, _) in VERBS.items():
         module = import_module(f"chakra_et.cli.{name}")
         command, examples = getattr(module, f"{verb}_command"), module.EXAMPLES[verb]
