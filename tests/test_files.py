@@ -361,3 +361,12 @@ def test_views_of_nodes_have_a_type() -> None:
     assert get_type_hints(Feeder.__iter__)["return"] == Iterator[handed]
     assert get_type_hints(FeederSet.__iter__)["return"] == Iterator[tuple[int, handed]]
     assert get_type_hints(Nodes.__getitem__)["return"] == Node | list[Node]
+
+
+def test_a_feeder_tells_json_by_content(tmp_path: Path, trace: Trace) -> None:
+    write(trace, tmp_path / "t.json.gz")
+    (tmp_path / "t.json.gz").rename(tmp_path / "t")
+    write(trace, tmp_path / "t.et")
+    (tmp_path / "t.et").rename(tmp_path / "t.json")
+    for name in ("t", "t.json"):
+        assert len(list(Feeder(tmp_path / name))) == len(trace.nodes)

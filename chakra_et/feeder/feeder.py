@@ -16,6 +16,8 @@ import zstandard
 
 from chakra_et.converters.et.decoder import decode_metadata
 from chakra_et.converters.et.wire import WireError
+from chakra_et.converters.format import Head
+from chakra_et.errors import ChakraError
 from chakra_et.feeder.blocked import Blocked, find_blocked
 from chakra_et.feeder.engine import Counts, Engine
 from chakra_et.feeder.errors import Code, FeederError
@@ -26,12 +28,13 @@ from chakra_et.feeder.scan import scan
 from chakra_et.feeder.table import FileTable, TraceTable
 from chakra_et.feeder.window import Window
 from chakra_et.files import read
-from chakra_et.io.source import blocks, read_all
+from chakra_et.io.source import blocks, head, read_all
 from chakra_et.io.stream import BLOCK_BYTES
 from chakra_et.model import EdgeKind, Metadata, Trace
 
 Source = str | os.PathLike[str] | bytes | BinaryIO | Trace
 
+_HEAD_BYTES: Final = 128
 _COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
@@ -259,8 +262,11 @@ class Feeder:
 
 
 def is_json(path: Path) -> bool:
-    """Whether a path is that of an ET in JSON, which is read whole."""
-    return path.name.endswith((".json", ".json.gz", ".json.zst")) and path.is_file()
+    """Whether a file is JSON, by its content: such an ET is read whole."""
+    try:
+        return path.is_file() and Head(head(path, _HEAD_BYTES)).is_json
+    except ChakraError:
+        return False
 
 
 def _metadata(record: bytes) -> Metadata:
