@@ -22,6 +22,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -200,7 +201,8 @@ def main() -> int:
     limit_memory()
     signal.signal(signal.SIGPROF, hang)
     fuzzer = Fuzzer(seeds(options.data), options.keep, options.bombs)
-    fuzzer.run(options.seed, options.seconds, options.inputs)
+    with suppress(KeyboardInterrupt):
+        fuzzer.run(options.seed, options.seconds, options.inputs)
     for counts in (fuzzer.ways, fuzzer.ended):
         print(", ".join(f"{count} {how}" for how, count in sorted(counts.items())))
     print(f"{fuzzer.ended.total()} inputs tried from seed {options.seed}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from chakra_et.io.ahead import FILL_BYTES, Ahead
@@ -45,6 +45,7 @@ _TIMES: Final = 16
 """Text is looked at so many times on average; when that is used up, each part once."""
 _BEHIND_BYTES: Final = 1 << 16
 """How far behind a closing bracket more elements are looked for."""
+_WINDOW_BYTES: Final = 1 << 12
 _TAIL_BYTES: Final = 256
 """An opening is not longer."""
 
@@ -83,6 +84,7 @@ class Apart:
         self._failures = 0  # elements in a row that were left out
         self._commas = 0
         self._commas_due = 0
+        self._cut = False  # whether what was looked for last may be cut by the end of the text
         self._strays = False  # whether the text before was stray text, too
 
     def begin(self) -> None:
@@ -191,29 +193,46 @@ class Apart:
         return self._mended(at)
 
     def _sound(self, at: int, known: bool) -> int:
-        """Where a sound element ends, 0 if it is not sound."""
+        """Where a sound element ends, 0 if it is not sound. Raises MendError."""
+        end = self._end_within(at, self._highs(at) if known else self._windows(at))
+        if not end and self._ahead.left < FILL_BYTES and self._cut and self._more_helps():
+            raise _MoreNeededError
+        return end
+
+    def _end_within(self, at: int, highs: Iterable[int]) -> int:
+        """Where a sound value ends before one of some places, 0 if there is none.
+
+        Only what may be cut by a place is looked for before the next one. An error tells its line,
+        for which it looks through all text before it: so each look has a text of its own.
+        """
         ahead = self._ahead
-        for high in self._highs(at) if known else [len(ahead.text)]:
-            characters = ahead.characters[at:high] if known else ahead.characters
-            base = at if known else 0
+        self._cut = False
+        for high in highs:
+            characters = ahead.characters[at:high]
             try:
-                _, stop = WALKER.raw_decode(characters, at - base)
+                _, stop = WALKER.raw_decode(characters)
             except RecursionError:
                 self.looked_at += 1 << 10
                 raise MendError("nested too deep") from None
             except json.JSONDecodeError as error:
-                cut = may_be_cut(error, characters)
-                self.looked_at += (high if cut else error.pos + base) - at
-                if not cut:
-                    return 0
+                self._cut = may_be_cut(error, characters)
+                self.looked_at += len(characters) if self._cut else error.pos
             else:
-                self.looked_at += stop + base - at
-                return stop + base
-            if self._tired():
+                self._cut = stop == len(characters) and characters[-1:] not in '"}]'
+                self.looked_at += stop
+                if not self._cut or high == len(ahead.text):
+                    return at + stop
+            if not self._cut or self._tired():
                 return 0
-        if ahead.left < FILL_BYTES and self._more_helps():
-            raise _MoreNeededError
         return 0
+
+    def _windows(self, at: int) -> Iterator[int]:
+        """Up to where a value is looked for of which nobody knows how long it is."""
+        size = _WINDOW_BYTES
+        while at + size < len(self._ahead.text):
+            yield at + size
+            size *= 8
+        yield len(self._ahead.text)
 
     def _highs(self, at: int) -> Iterator[int]:
         """Up to where an element is looked for: the next border, then farther and farther ones."""
@@ -291,18 +310,10 @@ class Apart:
 
     def _end_of_value(self, at: int) -> int:
         """Where a sound value ends, 0 if there is none at a place."""
-        characters = self._ahead.characters
         try:
-            _, end = WALKER.raw_decode(characters, at)
-        except RecursionError:
-            self.looked_at += len(characters) - at
-        except json.JSONDecodeError as error:
-            seen = len(characters) if may_be_cut(error, characters) else error.pos
-            self.looked_at += seen - at
-        else:
-            self.looked_at += end - at
-            return end
-        return 0
+            return self._end_within(at, self._windows(at))
+        except MendError:
+            return 0
 
     def _next_element(self, at: int) -> int | None:
         """Where the next element begins behind damage, or another document, if any does."""
