@@ -107,9 +107,13 @@ def drop_repeated_documents(host: HostTrace, starts: list[int]) -> HostTrace:
         return host
     keep = np.ones(len(host), np.bool_)
     borders = [*starts[1:], len(host)]
+    seen = set(host.id[: borders[0]].tolist())
     for begin, end in pairwise(borders):
-        common = np.isin(host.id[begin:end], host.id[:begin][keep[:begin]])
-        if np.count_nonzero(common) > max(_SHARE * (end - begin), 1):
+        ids = host.id[begin:end].tolist()
+        common = sum(number in seen for number in ids)
+        if common <= max(_SHARE * (end - begin), 1):
+            seen.update(ids)
+        else:
             keep[begin:end] = False
             host.repairs.leave_out(REPEATED, None, end - begin)
     if keep.all():
