@@ -9,6 +9,7 @@ import pytest
 from recordings import MAIN, HostRecording, Profile
 
 from chakra_et import CollectiveType, Conversion, NodeType, convert
+from chakra_et.linker.communication_table import element_bytes
 from chakra_et.model import Node, TraceSet
 from chakra_et.replay import replay
 from chakra_et.validators import validate
@@ -214,13 +215,14 @@ def test_what_a_record_runs_between_pieces_is_a_piece_too(tmp_path: Path) -> Non
     assert (span_us(only(result)), only(result).device_pieces) == ((20, 62), 3)
 
 
-@pytest.mark.parametrize("differ", ["device", "facts"])
+@pytest.mark.parametrize("differ", ["device", "facts", "number"])
 def test_pieces_on_two_devices_or_of_other_facts_stay_apart(tmp_path: Path, differ: str) -> None:
     profile = recorded(Profile(info=INFO))
     for i in range(2):
         name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()"
         elements = 4096 * (1 + i * (differ == "facts"))
-        launched(profile, 10 + 10 * i, name, 20 + 40 * i, 30, **told("allreduce", elements))
+        numbered = told("allreduce", elements, Seq=7 + i * (differ == "number"))
+        launched(profile, 10 + 10 * i, name, 20 + 40 * i, 30, **numbered)
         profile.events[-1]["args"]["device"] = i * (differ == "device")
     sizes = [node.comm_size for node in communication(converted(profile, tmp_path))]
     assert sizes == [8192, 8192 * (1 + (differ == "facts"))]
@@ -288,6 +290,36 @@ def test_a_collective_that_no_file_gives_a_group_is_of_one_of_this_ranks(
     assert any("process groups 0, 1" in w for w in result.report.warnings) is open_
 
 
+BF16 = "c10::BFloat16"
+
+
+@pytest.mark.parametrize(
+    ("operation", "dims", "size"),
+    [
+        ("sglang::reg_all_gather_into_tensor", [[16, 64], [8, 64], []], 1024),
+        ("aiter::all_gather_reg", [[], [8, 64], [16, 64]], 1024),
+        ("sglang::reg_reduce_scatter_tensor", [[8, 64], [16, 64], []], 2048),
+        ("aiter::reduce_scatter", [[], [16, 64], [8, 64], []], 2048),
+        ("symm_mem::multimem_all_gather_out", [[8, 64], [], [16, 64]], 1024),
+        ("trtllm::allreduce", [[8, 64], [8, 64], [64], []], 1024),
+    ],
+)
+def test_operations_of_engines_tell_their_input_in_either_order(
+    tmp_path: Path, operation: str, dims: list[list[int]], size: int
+) -> None:
+    types = [BF16 if shape else "Scalar" for shape in dims]
+    profile = Profile(info=INFO).op(operation, 5, 20, **{"Input Dims": dims, "Input type": types})
+    launched(profile, 10, "multimem_kernel", 20, 30)
+    assert only(converted(profile, tmp_path)).comm_size == size
+
+
+def test_a_handle_before_the_tensors_is_no_input(tmp_path: Path) -> None:
+    shapes = {"Input Dims": [[1], [4, 64], [4, 64]], "Input type": ["long int", BF16, BF16]}
+    profile = Profile(info=INFO).op("aiter::fused_allreduce_rmsnorm", 5, 20, **shapes)
+    launched(profile, 10, "void aiter::allreduce_fusion_kernel<x>", 20, 30)
+    assert only(converted(profile, tmp_path)).comm_size == 512
+
+
 def test_an_operation_that_also_multiplies_is_no_collective(tmp_path: Path) -> None:
     profile = Profile(info=INFO).op("symm_mem::fused_matmul_reduce_scatter", 5, 20, **CUSTOM)
     launched(profile, 10, "multimem_reduce", 20, 30)
@@ -304,6 +336,8 @@ def test_an_operation_that_also_multiplies_is_no_collective(tmp_path: Path) -> N
         ("c10d::_allgather_base_", [[4], [2]], ["long int", "long int"], 16),
         ("c10d::broadcast_", [[[3], [5]]], ["GenericList[Tensor(double)]"], 64),
         ("_c10d_functional::all_to_all_single", [[8], []], ["float", "ScalarList"], 32),
+        ("_c10d_functional::broadcast_", [[8], [], []], ["float", "Scalar", ""], 32),
+        ("_c10d_functional_autograd::all_to_all_single", [[8], []], ["Half", ""], 16),
         ("c10d::allreduce_", [[[7]]], ["TensorList"], None),
         ("c10d::allreduce_", [[]], ["TensorList"], None),
         ("c10d::alltoall_base_", [[6], "x"], ["float", "float"], None),
@@ -411,3 +445,41 @@ def test_kernels_that_a_compiler_names_after_collectives_are_compute(tmp_path: P
     launched(profile, 5, "triton_poi_fused_all_gather_into_tensor_mul_0", 15, 10)
     result = converted(profile, tmp_path)
     assert (communication(result), result.report.warnings) == ([], [])
+
+
+@pytest.mark.parametrize("span", ["nccl:send 0->1", "nccl:recv 0<-1", "nccl:recvAnySource"])
+def test_in_a_world_of_two_a_message_is_with_the_other_rank(tmp_path: Path, span: str) -> None:
+    profile = Profile(info=INFO).op(span, 0, 30, cat="user_annotation")
+    launched(profile, 5, "ncclDevKernel_SendRecv()", 15, 10)
+    node = only(converted(profile, tmp_path))
+    assert {node.comm_src, node.comm_dst} == {0, 1}
+
+
+def test_a_message_whose_other_side_nothing_tells_is_warned_of(tmp_path: Path) -> None:
+    profile = Profile(info={**INFO, "world_size": 4})
+    profile.op("nccl:recvAnySource", 0, 30, cat="user_annotation")
+    launched(profile, 5, "ncclDevKernel_SendRecv()", 15, 10)
+    result = converted(profile, tmp_path)
+    assert only(result).comm_src is None
+    assert any("1 messages do not tell with which rank" in w for w in result.report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("size", "names"),
+    [
+        (1, ["Byte", "unsigned char", "int8_t", "torch.uint8", "Float8_e4m3fn", "f8e5m2",
+             "c10::Float4_e2m1fn_x2", "QUInt4x2", "Bool", "fp8_e4m3", "c10::qint8"]),
+        (2, ["Half", "c10::BFloat16", "__nv_bfloat16", "hip_bfloat16", "bf16", "torch.float16",
+             "short unsigned int", "uint16_t", "Int16", "__half", "FP16", "ncclBfloat16"]),
+        (4, ["Float", "int", "unsigned int", "unsigned", "float32", "torch.int32", "ComplexHalf",
+             "c10::complex<c10::Half>", "Tensor(float)", "u32"]),
+        (8, ["Long", "long int", "long unsigned int", "unsigned long long", "long long int",
+             "double", "complex64", "c10::complex<float>", "INT64", "int64_t"]),
+        (16, ["complex128", "ComplexDouble"]),
+        (None, ["", "Scalar", "TensorList", "nullptr (uninitialized)", "int3", "float31", "blob"]),
+    ],
+)  # fmt: skip
+def test_types_have_a_width_whatever_a_producer_calls_them(
+    size: int | None, names: list[str]
+) -> None:
+    assert {name: element_bytes(name) for name in names} == dict.fromkeys(names, size)

@@ -111,7 +111,7 @@ def _apart(seen: Seen, rows: list[int]) -> list[list[int]]:
         if facts.name is None:
             bare.setdefault(device, []).append(row)
         else:
-            key = (facts.name, facts.size_bytes, facts.group, facts.peer)
+            key = (facts.name, facts.size_bytes, facts.group, facts.peer, facts.sequence)
             parts.setdefault(device, {}).setdefault(key, []).append(row)
     for device, without in bare.items():
         told = parts.setdefault(device, {None: []})

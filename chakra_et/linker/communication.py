@@ -126,7 +126,7 @@ def find_communication(
     kernels = np.array([row for row, _ in further], np.int64)
     result = Found(resolved, kernels, carriers, transfers)
     warnings += [*_suspects(seen, carriers), *_doubts(seen, result), *_unsized(seen, result)]
-    warnings += transfers.warnings()
+    warnings += [*_without_peer(result), *transfers.warnings()]
     return result
 
 
@@ -198,6 +198,18 @@ def _unsized(seen: Seen, found: Found) -> list[str]:
     ]
 
 
+def _without_peer(found: Found) -> list[str]:
+    """What to say of messages of which nothing tells the other side."""
+    messages = [item for item in found.by_row.values() if item.type is not NodeType.COMM_COLL]
+    without = sum(item.facts.peer is None for item in messages)
+    if not without:
+        return []
+    return [
+        f"{without} messages do not tell with which rank: no input does (simulators cannot run "
+        "them)"
+    ]
+
+
 def _kind_name(item: Communication) -> str:
     if item.type is not NodeType.COMM_COLL:
         return item.type.name
@@ -238,6 +250,8 @@ def _resolve(facts: Facts, groups: GroupTable) -> Communication:
     if facts.peer is None and facts.peer_in_group is not None:
         facts.peer = groups.global_rank(group, facts.peer_in_group)
     if isinstance(kind, NodeType):
+        if facts.peer is None:
+            facts.peer = groups.other_of_two(group)
         return Communication(kind, None, facts, group)
     if kind is CollectiveType.BARRIER and facts.size_bytes is None:
         facts.size_bytes = 0

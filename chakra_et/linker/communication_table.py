@@ -52,7 +52,9 @@ WITHOUT_ROOT: Final = frozenset(
 )
 """Collectives of which a record tells the caller's place in the group, not that of a root."""
 
-ANNOTATION: Final = re.compile(r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|c10d)::?(?P<name>\w+)")
+ANNOTATION: Final = re.compile(
+    r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|_?c10d(?:_functional(?:_autograd)?)?)::?(?P<name>\w+)"
+)
 """How a process group, or the framework, names one operation: `gloo:all_reduce`."""
 
 DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc):\w")
@@ -103,61 +105,21 @@ KERNEL_DTYPE: Final = re.compile(
 KERNEL_RANKS: Final = re.compile(r"cross_device_reduce\w*<[^<>]*,\s*(?P<ranks>[0-9]{1,3})\b")
 """How many ranks a kernel is made for: `cross_device_reduce_1stage<__nv_bfloat16, 2>`."""
 
-DTYPE_BYTES: Final[dict[str, int]] = {
-    "bool": 1,
-    "byte": 1,
-    "char": 1,
-    "short": 2,
-    "int": 4,
-    "long": 8,
-    "half": 2,
-    "float": 4,
-    "double": 8,
-    "bfloat16": 2,
-    "complexhalf": 4,
-    "complexfloat": 8,
-    "complexdouble": 16,
-    "float8_e4m3fn": 1,
-    "float8_e5m2": 1,
-    "float8_e4m3fnuz": 1,
-    "float8_e5m2fnuz": 1,
-    "float8_e8m0fnu": 1,
-    "uint16": 2,
-    "uint32": 4,
-    "uint64": 8,
-    "quint8": 1,
-    "qint8": 1,
-    "qint32": 4,
-    "float4_e2m1fn_x2": 1,
-    "long int": 8,
-    "long long": 8,
-    "short int": 2,
-    "unsigned char": 1,
-    "signed char": 1,
-    "unsigned short": 2,
-    "unsigned int": 4,
-    "unsigned long": 8,
-    "complex<half>": 4,
-    "complex<float>": 8,
-    "complex<double>": 16,
-    "i8": 1,
-    "u8": 1,
-    "i32": 4,
-    "u32": 4,
-    "i64": 8,
-    "u64": 8,
-    "f16": 2,
-    "bf16": 2,
-    "f32": 4,
-    "f64": 8,
-    "f8e4m3": 1,
-    "f8e5m2": 1,
-    "int8": 1,
-    "int32": 4,
-    "int64": 8,
-    "uint8": 1,
-}
-"""Bytes of one element, by the names that profilers, host traces and kernels use, in lower case."""
+_BITS_IN_NAME: Final = re.compile(
+    r"(?:torch\.|at::|c10::|_{0,2}(?:nv|hip|rccl)_|nccl|k)?"
+    r"(?:q?u?int|bits|float|fp|bfloat|bfp?|complex|[fiu])(?P<bits>[0-9]{1,3})"
+    r"(?:\w*?x(?P<packed>[0-9]{1,2})|\w*)"
+)
+"""Types that tell their width: `int64_t`, `c10::BFloat16`, `f8e4m3`, `Float4_e2m1fn_x2`."""
+_WIDTHS: Final = (8, 16, 32, 64, 128)
+_COMPLEX: Final = re.compile(r"(?:c10::)?complex<?(?P<part>[^<>]+)>?")
+_TENSOR: Final = re.compile(r"tensor\((?P<dtype>[^()]*)\)")
+_QUALIFIERS: Final = frozenset({"int", "signed", "unsigned"})
+_NAMED_BYTES: Final[dict[str, int]] = {
+    "bool": 1, "byte": 1, "char": 1, "short": 2, "": 4, "long": 8, "long long": 8,
+    "half": 2, "float": 4, "double": 8,
+}  # fmt: skip
+"""Bytes of types that do not tell their width; of C++'s integers without `int` and the sign."""
 
 
 def operation(name: str) -> CollectiveType | NodeType | None:
@@ -179,5 +141,21 @@ def sized_by_first(kind: CollectiveType | NodeType | None) -> bool:
 
 
 def element_bytes(dtype: str) -> int | None:
-    """The bytes of one element; None for a type that is not known."""
-    return DTYPE_BYTES.get(dtype.lower().removeprefix("c10::"))
+    """The bytes of one element, by the names that profilers, host traces and kernels use.
+
+    None for a type that is not known.
+    """
+    name = dtype.strip().lower()
+    if match := _TENSOR.fullmatch(name):
+        name = match["dtype"]
+    if match := _BITS_IN_NAME.fullmatch(name):
+        bits = int(match["bits"]) * int(match["packed"] or 1)
+        return bits // 8 if bits in _WIDTHS else None
+    if match := _COMPLEX.fullmatch(name):
+        part = element_bytes(match["part"])
+        return None if part is None else 2 * part
+    words = (
+        name.removeprefix("torch.").removeprefix("c10::").removeprefix("at::").strip("_").split()
+    )
+    plain = " ".join(word for word in words if word not in _QUALIFIERS)
+    return _NAMED_BYTES.get(plain) if words else None

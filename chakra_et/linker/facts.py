@@ -42,6 +42,8 @@ class Facts:
     peer_in_group: int | None = None
     tag: int | None = None
     """What tells messages between the same two ranks apart."""
+    sequence: int | None = None
+    """Which collective of its group it is."""
     dtype: str | None = None
     own_rank: int | None = None
     """The global rank of the process that communicates, from its place in the group."""
@@ -151,6 +153,7 @@ def argument_facts(args: bytes, source: str) -> Facts:
         group_size=_whole(found.get("Group size")),
         group_ranks=parse_ranks(found.get("Process Group Ranks")) or _strided(found) or None,
         splits_cut=True if _CUT_LIST in str(found.get("In split size", "")) else None,
+        sequence=_whole(found.get("Seq")),
         dtype=_text(found.get("dtype")),
         sources=[source],
     )

@@ -122,8 +122,17 @@ class GroupTable:
             mine = [self.groups[name]] if name in self.groups else []
         if position < 0 or not all(group.ranks for group in mine):
             return None
+        if name == DEFAULT and not mine and self.world_size is not None:
+            return position if position < self.world_size else None
         told = {group.ranks[position] for group in mine if position < len(group.ranks)}
         return told.pop() if len(told) == 1 else None
+
+    def other_of_two(self, name: str | None) -> int | None:
+        """The other rank of a group of two, the one that all messages of this rank are with."""
+        ranks = {self.global_rank(name, 0), self.global_rank(name, 1)} - {self.rank}
+        group = self.groups.get(name or "")
+        size = len(group.ranks) if group else self.world_size if name == DEFAULT else None
+        return ranks.pop() if size == 2 and len(ranks) == 1 else None
 
 
 def find_groups(host: HostTrace | None, device: DeviceTrace | None, rank: int | None) -> GroupTable:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from chakra_et.definitions import CollectiveType
+from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication_table import (
     ANNOTATION,
     COLLECTIVE_OPERATION,
@@ -17,6 +18,9 @@ from chakra_et.linker.facts import Facts
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.seen import ANCESTORS, Seen
 from chakra_et.linker.shapes import NO_TENSOR, total
+
+_HANDLE: Final = 8
+"""Bytes of a tensor that holds one address."""
 
 
 def told_around(seen: Seen, row: int, dtype: str | None) -> Iterator[Facts]:
@@ -67,7 +71,7 @@ def _input_bytes(seen: Seen, row: int, facts: Facts, dtype: str | None) -> int |
     """The bytes of this rank's input to the communication that a range or operation is.
 
     A range has its inputs alone. An operation of the framework's groups has the output before the
-    input, where they are two; all others begin with what they communicate.
+    input, where they are two; others have either order.
     """
     name, arguments = seen.name(row), seen.argument_bytes_of(row, dtype)
     if "::" not in name:
@@ -75,4 +79,23 @@ def _input_bytes(seen: Seen, row: int, facts: Facts, dtype: str | None) -> int |
     if name.startswith(REQUEST) and not sized_by_first(facts.kind):
         arguments = arguments[1:2]
     tensors = [part for part in arguments if part != NO_TENSOR]
-    return total(tensors[:1])
+    return total(_input_of(tensors, facts.kind))
+
+
+def _input_of(
+    tensors: list[int | None], kind: CollectiveType | NodeType | None
+) -> list[int | None]:
+    """The tensor that an operation communicates, of all that it takes.
+
+    Handles of one number stand before it. Of an input and an output of different sizes an
+    all-gather has the smaller one as input, a reduce-scatter the larger one.
+    """
+    while len(tensors) > 1 and (tensors[0] or _HANDLE + 1) <= _HANDLE:
+        tensors = tensors[1:]
+    pair = [part for part in tensors[:2] if part]
+    if len(pair) == 2 and max(pair) % min(pair) == 0:
+        if kind is CollectiveType.ALL_GATHER:
+            return [min(pair)]
+        if kind is CollectiveType.REDUCE_SCATTER:
+            return [max(pair)]
+    return tensors[:1]

@@ -95,7 +95,7 @@ ANNOTATION: Final = "annotation"
 UNKNOWN: Final = "category not known to this version"
 
 COMMUNICATION: Final = re.compile(
-    r"record_param_comms$|(?:gloo|nccl|rccl|xccl|hccl|ucc|mpi):|c10d::"
+    r"record_param_comms$|(?:gloo|nccl|rccl|xccl|hccl|ucc|mpi):|_?c10d\w*::"
     r"|[^:]+::\w*(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
 )
 """How names of operations begin whose arguments tell of communication."""
