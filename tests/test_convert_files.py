@@ -97,6 +97,12 @@ def test_a_file_that_is_given_twice_is_one(tmp_path: Path, right: bytes) -> None
     assert (tmp_path / "o.et").read_bytes() == right
 
 
+def test_a_report_on_standard_output_is_alone_there(tmp_path: Path) -> None:
+    done = chakra("convert", HOST, "-o", tmp_path / "o.et", "--report", "-")
+    assert json.loads(done.output)["host_nodes"]["kept"] == 38
+    assert "host nodes" in done.errors
+
+
 def test_an_option_and_a_file_are_refused(tmp_path: Path) -> None:
     done = chakra("convert", DEVICE, "--host", HOST, "-o", tmp_path / "o.et")
     assert done.code == 2

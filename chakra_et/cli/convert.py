@@ -164,7 +164,8 @@ def convert_command(
         alone = not files or (target is None and names_a_file(output))
         write_json(_content(conversions, cured, alone), report)
     if not quiet:
-        console = console_for(stderr=is_standard_output(output))
+        taken = any(is_standard_output(path) for path in (output, report) if path is not None)
+        console = console_for(stderr=taken)
         show_conversions(console, conversions, verbose)
         if cured is not None:
             _show_cured(console, output, cured)
