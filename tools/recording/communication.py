@@ -151,7 +151,7 @@ def collectives() -> Step:
     return step
 
 
-_SINCE = {"reduce_scatter": (2, 6), "reduce_scatter_tensor": (2, 6)}
+_SINCE = {"reduce_scatter": (2, 8), "reduce_scatter_tensor": (2, 6)}
 """The first release whose gloo has a collective."""
 
 
