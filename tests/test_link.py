@@ -268,7 +268,8 @@ def test_a_send_knows_its_peer_by_global_rank(tmp_path: Path) -> None:
     [
         ("c10d::send", [1, 9], {"5": [4, 6]}, (4, 6, 9)),
         ("c10d::recv_", [1, 9], {"5": [4, 6]}, (6, 4, 9)),
-        ("c10d::recv_any_source_", [9], {"5": [4, 6]}, (None, 4, 9)),
+        ("c10d::recv_any_source_", [9], {"5": [4, 6, 7]}, (None, 4, 9)),
+        ("c10d::recv_any_source_", [9], {"5": [4, 6]}, (6, 4, 9)),
         # The span does not name its group; those of this rank may agree on the other side, or not.
         ("c10d::send", [1, 9], {"5": [4, 6], "6": [4, 6, 7], "7": [0, 1]}, (4, 6, 9)),
         ("c10d::send", [1, 9], {"5": [4, 6], "6": [4, 7]}, (4, None, 9)),
