@@ -48,6 +48,15 @@ def test_a_reduce_scatter_built_of_an_all_reduce_is_a_reduce_scatter(tmp_path: P
     assert node.comm_facts == "operation around"
 
 
+def test_all_reduces_of_the_tensors_of_a_reduce_scatter_are_parts_of_it(tmp_path: Path) -> None:
+    profile = Profile(info=INFO)
+    ask(profile, "c10d::reduce_scatter_", [[[65]], [[[65], [65]]]])
+    transfer(profile, "all_reduce", 12, [65])
+    transfer(profile, "all_reduce", 13, [65])
+    parts = [(node.comm_type, node.comm_size) for node in collectives(profile, tmp_path)]
+    assert parts == [(CollectiveType.REDUCE_SCATTER, 260)] * 2
+
+
 def test_an_all_reduce_that_was_asked_for_stays_one(tmp_path: Path) -> None:
     profile = Profile(info=INFO)
     ask(profile, "c10d::allreduce_", [[[65]]])

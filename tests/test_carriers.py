@@ -483,3 +483,13 @@ def test_types_have_a_width_whatever_a_producer_calls_them(
     size: int | None, names: list[str]
 ) -> None:
     assert {name: element_bytes(name) for name in names} == dict.fromkeys(names, size)
+
+
+@pytest.mark.parametrize(("rank", "size"), [(0, 8192), (1, 4096)])
+def test_a_rank_that_is_not_the_root_of_a_scatter_brings_its_buffer(
+    tmp_path: Path, rank: int, size: int
+) -> None:
+    profile = Profile(info={**INFO, "rank": rank})
+    recorded(profile, "scatter", **{"Out msg nelems": 2048, "Rank": 0})
+    launched(profile, 10, "ncclDevKernel_SendRecv()", 20, 30)
+    assert only(converted(profile, tmp_path, rank)).comm_size == size

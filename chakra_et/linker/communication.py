@@ -255,7 +255,20 @@ def _resolve(facts: Facts, groups: GroupTable) -> Communication:
         return Communication(kind, None, facts, group)
     if kind is CollectiveType.BARRIER and facts.size_bytes is None:
         facts.size_bytes = 0
+    if kind is CollectiveType.SCATTER and _is_elsewhere(facts, group, groups):
+        facts.size_bytes = facts.output_bytes
     return Communication(NodeType.COMM_COLL, kind, facts, group)
+
+
+def _is_elsewhere(facts: Facts, group: str | None, groups: GroupTable) -> bool:
+    """Whether another rank is the root, so that what this one brings is the buffer that it gets.
+
+    Records tell of all ranks alike what the root hands out.
+    """
+    if facts.root_in_group is None or facts.output_bytes is None or groups.rank is None:
+        return False
+    root = groups.global_rank(group, facts.root_in_group)
+    return root is not None and root != groups.rank
 
 
 def _of_several_groups(

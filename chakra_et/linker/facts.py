@@ -40,6 +40,10 @@ class Facts:
     peer: int | None = None
     """The other side's global rank."""
     peer_in_group: int | None = None
+    root_in_group: int | None = None
+    """The place in the group of the rank that hands out, or gets, what a collective moves."""
+    output_bytes: int | None = None
+    """The bytes that this rank gets."""
     tag: int | None = None
     """What tells messages between the same two ranks apart."""
     sequence: int | None = None
@@ -100,6 +104,8 @@ def positional_facts(values: list[Any]) -> Facts | None:
     kind = operation(values[at])
     if isinstance(kind, NodeType) and is_int(rank):
         facts.peer_in_group = rank
+    if kind is CollectiveType.SCATTER and is_int(rank):
+        facts.root_in_group = rank
     # Since groups have names, their first rank and their stride stand before the size.
     if _has_no_root(kind) and is_int(rank) and isinstance(group, list) and len(numbers) >= 3:
         start, stride = numbers[-3], numbers[-2]
@@ -161,6 +167,9 @@ def argument_facts(args: bytes, source: str) -> Facts:
     place, ranks = _whole(found.get("Rank")), facts.group_ranks
     if _has_no_root(kind) and place is not None and ranks and 0 <= place < len(ranks):
         facts.own_rank = ranks[place]
+    if kind is CollectiveType.SCATTER:
+        facts.root_in_group = place
+        facts.output_bytes = _bytes(found.get("Out msg nelems"), found.get("dtype"))
     if kind is SEND or kind is RECV:
         facts.peer = _rank(found.get("Dst Rank" if kind is SEND else "Src Rank"))
     return facts
@@ -175,7 +184,7 @@ def attribute_facts(attributes: dict[str, Any]) -> Facts:
     name = _text(attributes.get("collective_name"))
     if name is None:
         return Facts()
-    return Facts(
+    facts = Facts(
         name=name,
         size_bytes=_bytes(attributes.get("in_msg_nelems"), attributes.get("dtype")),
         group=_text(attributes.get("pg_name")),
@@ -183,6 +192,9 @@ def attribute_facts(attributes: dict[str, Any]) -> Facts:
         dtype=_text(attributes.get("dtype")),
         sources=["host attributes"],
     )
+    if facts.kind is CollectiveType.SCATTER:
+        facts.output_bytes = _bytes(attributes.get("out_msg_nelems"), attributes.get("dtype"))
+    return facts
 
 
 def kernel_name_facts(name: str) -> Facts | None:

@@ -59,7 +59,7 @@ def _scatter(values: list[Any]) -> Facts:
 
 
 def _reduce_scatter(values: list[Any]) -> Facts:
-    """gloo reduces all of it on every rank, and records it so."""
+    """gloo reduces all of it on every rank, each tensor by itself, and records it so."""
     return Facts("reduce_scatter", size(tensor_bytes(values[1:2])), sources=["call"])
 
 
@@ -83,9 +83,9 @@ _FORMS: Final = {
     "allgather_into_tensor_coalesced_": _Form(whole=(0, 1)),
     "gather_": _Form(each=0, root=3),
     "scatter_": _Form(each=1, root=3, facts=_scatter),
-    "reduce_scatter_": _Form(each=1),
+    "reduce_scatter_": _Form(each=1, facts=_reduce_scatter),
     "_reduce_scatter_base_": _Form(whole=(1, 0), facts=_reduce_scatter),
-    "reduce_scatter_tensor_coalesced_": _Form(whole=(1, 0)),
+    "reduce_scatter_tensor_coalesced_": _Form(whole=(1, 0), facts=_reduce_scatter),
     "alltoall_": _Form(each=1),
     "alltoall_base_": _Form(each=4),
     "broadcast_": _Form(root=2),

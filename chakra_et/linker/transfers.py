@@ -98,14 +98,18 @@ def _request(seen: Seen, row: int) -> tuple[Request, str | None]:
 def _merged(request: Facts, span: Facts) -> Facts:
     """Both accounts of a transfer; one that the call tells more of is what the call says.
 
-    A part of what a call asks for (a reduce-scatter of several tensors) is what the backend says.
+    A part of what a call asks for has the backend's size. It is what the backend says, too, but
+    for a part of a reduce-scatter, for which a backend may reduce everything on every rank.
     """
     whole = request.size_bytes is not None and span.size_bytes in (None, 0, request.size_bytes)
-    if not whole:
-        request.name = request.size_bytes = None
-        span.merge(request)
-        return span
-    span.size_bytes = None
+    if whole:
+        span.size_bytes = None
+    else:
+        request.size_bytes = None
+        if request.kind is not CollectiveType.REDUCE_SCATTER:
+            request.name = None
+            span.merge(request)
+            return span
     request.merge(span)
     return request
 
