@@ -89,7 +89,9 @@ def test_what_a_record_launched_carries_its_collective(
     assert result.report.warnings == []
 
 
-@pytest.mark.parametrize("span", ["xccl:allreduce", "nccl:all_reduce", "hccl:all_reduce"])
+@pytest.mark.parametrize(
+    "span", ["xccl:allreduce", "xccl::allreduce", "nccl:all_reduce", "hccl:all_reduce"]
+)
 def test_what_the_range_of_a_process_group_launched_carries_it(tmp_path: Path, span: str) -> None:
     shapes = {"Input Dims": [[25557032]], "Input type": ["float"]}
     profile = Profile(info=INFO).op(span, 0, 30, cat="user_annotation", **shapes)
@@ -493,3 +495,15 @@ def test_a_rank_that_is_not_the_root_of_a_scatter_brings_its_buffer(
     recorded(profile, "scatter", **{"Out msg nelems": 2048, "Rank": 0})
     launched(profile, 10, "ncclDevKernel_SendRecv()", 20, 30)
     assert only(converted(profile, tmp_path, rank)).comm_size == size
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_record_inside_another_one_is_the_same_collective(tmp_path: Path, kernel: bool) -> None:
+    profile = recorded(Profile(info=INFO), "allreduce_coalesced")
+    profile.op(RECORD, 5, 50, **told("allreduce"))
+    if kernel:
+        launched(profile, 10, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()", 120, 30)
+    result = converted(profile, tmp_path)
+    node = only(result)
+    assert (node.comm_size, node.name == RECORD) == (8192, not kernel)
+    assert not any("no kernel" in warning for warning in result.report.warnings)

@@ -95,7 +95,7 @@ def find_communication(
     for row, asker in sorted(carriers.asked.items()):
         by_record = asker != NONE and seen.name(asker) == RECORD
         above = asker if by_record else seen.record_above(row)
-        covered.add(above)
+        covered.update(seen.records_around(above))
         found[row] = _kernel_facts(seen, row, above)
     further = sorted(share_kernels(table, seen, found, covered), key=itemgetter(0))
     for row, facts in found.items():
@@ -112,6 +112,8 @@ def find_communication(
         record = seen.host_facts(row)
         if row not in covered and record is not None and record.name not in NO_COMMUNICATION:
             found[row] = record
+    for row in [row for row in found if _is_inner(seen, row, found)]:
+        del found[row]
     found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
     _learn_rank(found, groups, named_rank)
     groups.settle()
@@ -128,6 +130,11 @@ def find_communication(
     warnings += [*_suspects(seen, carriers), *_doubts(seen, result), *_unsized(seen, result)]
     warnings += [*_without_peer(result), *transfers.warnings()]
     return result
+
+
+def _is_inner(seen: Seen, row: int, found: dict[int, Facts]) -> bool:
+    """Whether a record stands for what one around it stands for, as none of them has a kernel."""
+    return any(outer in found for outer in seen.records_around(row)[1:])
 
 
 def _kernel_facts(seen: Seen, row: int, record: int) -> Facts:

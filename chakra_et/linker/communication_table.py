@@ -57,7 +57,7 @@ ANNOTATION: Final = re.compile(
 )
 """How a process group, or the framework, names one operation: `gloo:all_reduce`."""
 
-DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc):\w")
+DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc)::?\w")
 """How a process group that communicates on the device names what it launches."""
 
 MESSAGE_RANGE: Final = re.compile(r"^\w+:(?:send|recv) \d+(?:->|<-)(?P<peer>\d{1,9})\b")

@@ -101,12 +101,23 @@ class Seen:
 
     def record_above(self, row: int) -> int:
         """The record of the collective that launched this kernel, or `NONE`."""
-        caller = self.launched_in(row)
+        return self._record_from(self.launched_in(row))
+
+    def _record_from(self, row: int) -> int:
+        """The innermost record of a collective that is this activity or around it, or `NONE`."""
         for _ in range(ANCESTORS):
-            if caller == NONE or self.name(caller) == RECORD:
-                return caller
-            caller = int(self.table.caller[caller])
+            if row == NONE or self.name(row) == RECORD:
+                return row
+            row = int(self.table.caller[row])
         return NONE
+
+    def records_around(self, row: int) -> list[int]:
+        """A record and those around it: one collective, as it was asked for and as it is done."""
+        found = []
+        while row != NONE and self.name(row) == RECORD:
+            found.append(row)
+            row = self._record_from(int(self.table.caller[row]))
+        return found
 
     def launched_in(self, row: int) -> int:
         """The operation around the launch of device work; without a launch, the one it names."""
