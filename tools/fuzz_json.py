@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from typing import Any, Final
 
 RAW: Final[tuple[str, ...]] = (
@@ -53,7 +54,12 @@ def _places(document: Any) -> list[Place]:
 
 
 def _value(rng: random.Random) -> Any:
-    return rng.choice(VALUES) if rng.random() < 0.8 else _MARK.format(rng.randrange(len(RAW)))
+    # A value of its own: it may be changed in its turn.
+    return (
+        deepcopy(rng.choice(VALUES))
+        if rng.random() < 0.8
+        else _MARK.format(rng.randrange(len(RAW)))
+    )
 
 
 def _replace(rng: random.Random, holder: Any, key: Any, _: list[Place]) -> None:

@@ -75,11 +75,12 @@ def group_key(run: RunView, view: TraceView, name: str) -> tuple[str, tuple[int,
         full = (set(v.group_of[name].ranks) for v in run.views.values() if name in v.group_of)
         fuller = (tuple(sorted(o)) for o in full if len(o) == group.size and o >= set(ranks))
         ranks = next(fuller, ranks)
-    whole = tuple(range(run.usual_world_size or 0))
-    if name in WORLD and ranks in ((), whole):
+    # A file can tell any size of the world: only as many ranks as a group has are compared.
+    size = run.usual_world_size or 0
+    if name in WORLD and (not ranks or (len(ranks) == size and ranks == tuple(range(size)))):
         return "", ()
     # A group of all ranks that each calls by an address of its own.
-    if not ranks and group is not None and group.size == (len(whole) or len(run.views)) > 1:
+    if not ranks and group is not None and group.size == (size or len(run.views)) > 1:
         return "", ()
     return name, ranks
 

@@ -283,8 +283,10 @@ def _of_several_groups(
 ) -> dict[int, tuple[str, ...]]:
     """The groups that collectives without one may be of, where there are several of this rank."""
     mine = [group for group in groups.groups.values() if groups.has_rank(group)]
-    alike = {group.ranks for group in mine} == {tuple(range(groups.world_size or 0))}
-    if len(mine) < 2 or alike:
+    # A file can tell any size of the world: only as many ranks as there are in groups are compared.
+    ranks = {group.ranks for group in mine}
+    whole = all(len(r) == groups.world_size and r == tuple(range(len(r))) for r in ranks)
+    if len(mine) < 2 or (len(ranks) == 1 and whole):
         return {}
     names = tuple(group.name for group in mine)
     return {
