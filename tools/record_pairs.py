@@ -59,7 +59,7 @@ PROGRAMS = {
     "compiled": Program(single.compiled_step),
     "loader": Program(single.loader_step),
     "threads": Program(single.threads_step),
-    "all_threads": Program(single.threads_step, since=(2, 6), how={"all_threads": True}),
+    "all_threads": Program(single.threads_step, since=(2, 8), how={"all_threads": True}),
     "ddp": Program(training.ddp_step, ranks=2, steps=3),
     "async": Program(training.async_step, ranks=2, steps=2),
     "sharded": Program(training.sharded_step, ranks=2, since=(2, 8)),
