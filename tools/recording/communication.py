@@ -152,7 +152,7 @@ def collectives() -> Step:
 
 
 _SINCE = {"reduce_scatter": (2, 8), "reduce_scatter_tensor": (2, 6)}
-"""The first release whose gloo has a collective."""
+"""The first release with which a collective is tried; gloo of older ones may lack it."""
 
 
 def _supported(do: Call) -> bool:
