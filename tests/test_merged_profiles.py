@@ -171,6 +171,21 @@ def test_what_kernels_say_decides_where_devices_have_one_number(
     assert_each_has_its_own(converted(tmp_path, by_time(events)), len(order))
 
 
+@pytest.mark.parametrize("order", RANK_ORDERS, ids=str)
+def test_turns_decide_where_nothing_else_tells_devices_of_one_number_apart(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    events: list[Event] = []
+    for place, rank in enumerate(order):
+        events += profile(rank, pid=5001 + place, device=0, collective=None, skew=3 * place)
+        told = {"ph": "M", "name": "process_labels", "pid": 5001 + place}
+        events.append({**told, "args": {"labels": f"rank {rank}"}})
+    found = converted(tmp_path, by_time(events))
+    assert_each_has_its_own(found, len(order))
+    warnings = [warning for conversion in found for warning in conversion.report.warnings]
+    assert any("to several in turn" in warning for warning in warnings)
+
+
 def test_each_process_has_a_device_where_nothing_else_tells(tmp_path: Path) -> None:
     events: list[Event] = []
     for rank in (0, 1, 2):

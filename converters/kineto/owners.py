@@ -38,6 +38,8 @@ class _Piece:
     rows: Rows
     device: int
     may_be: list[int]
+    in_turn: bool = False
+    """Whether only turns tell whose the rows are."""
     alike: dict[int, float] = field(default_factory=dict)
     """How many rows have ids that a process used in calls, by process."""
 
@@ -55,7 +57,7 @@ class Owners:
     pid: Rows
     ranks: dict[int, int]
     unsure: list[int] = field(default_factory=list)
-    """Devices that went to a process only because it had none."""
+    """Devices that went to a process only because it had none, or in turn."""
 
 
 def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
@@ -86,21 +88,48 @@ def _pieces(
     marked = marks.process_of(rows)
     told = np.where(marked != NO_ID, marked, _only_caller(device, rows, calls))
     place = codes(device.pid[rows], device.device[rows], block[rows])
+    work = device.role[rows] == Role.WORK
+    few = _fewer_devices(device, rows[work], calls)
     pieces = []
     for number in np.unique(place).tolist():
         mine = np.flatnonzero(place == number)
-        own, counts = np.unique(told[mine], return_counts=True)
-        if np.count_nonzero(counts[own != NO_ID] > _SOME * len(mine)) > 1:
+        several = _several(told[mine])
+        in_turn = few and _of_each_caller(device, rows[mine[work[mine]]], calls)
+        if several or in_turn:
             open_ones = mine[told[mine] == NO_ID]
             told[open_ones] = _in_turn(device, rows[open_ones], calls)
-            parts = [mine[told[mine] == pid] for pid in np.unique(told[mine]).tolist()]
-        else:
-            parts = [mine]
-        for part in parts:
-            number = int(device.device[rows[part[0]]])
-            at = int(device.pid[rows[part[0]]]) if number == NO_ID else number
-            pieces.append(_Piece(rows[part], at, list(calls)))
+        for pid in np.unique(told[mine]).tolist() if several or in_turn else [NO_ID]:
+            part = rows[mine[told[mine] == pid]] if several or in_turn else rows[mine]
+            may_be = list(calls) if pid == NO_ID else [pid]
+            at = _number(device, int(part[0]))
+            pieces.append(_Piece(part, at, may_be, in_turn=in_turn and not several))
     return pieces
+
+
+def _several(told: Rows) -> bool:
+    """Whether rows tell of more than one process, each of them often."""
+    counts = np.unique(told[told != NO_ID], return_counts=True)[1]
+    return bool(np.count_nonzero(counts > _SOME * len(told)) > 1)
+
+
+def _number(device: DeviceTrace, row: int) -> int:
+    """The number of a row's device: its own, else that of its process."""
+    told = int(device.device[row])
+    return int(device.pid[row]) if told == NO_ID else told
+
+
+def _fewer_devices(device: DeviceTrace, work: Rows, calls: dict[int, _Calls]) -> bool:
+    """Whether there are fewer numbers of devices than processes that call, so that some share."""
+    numbers = len(np.unique(codes(device.pid[work], device.device[work])))
+    return numbers < sum(len(own.ids) > 0 for own in calls.values())
+
+
+def _of_each_caller(device: DeviceTrace, work: Rows, calls: dict[int, _Calls]) -> bool:
+    """Whether most work comes as often with an id as processes called with it, twice or more."""
+    ids, times = np.unique(device.correlation[work], return_counts=True)
+    callers = np.sum([np.isin(ids, own.ids) for own in calls.values()], axis=0)
+    alike = (callers > 1) & (times == callers)
+    return bool(2 * times[alike].sum() > len(work))
 
 
 def _in_turn(device: DeviceTrace, rows: Rows, calls: dict[int, _Calls]) -> Rows:
@@ -192,3 +221,4 @@ def _each_its_own(device: DeviceTrace, pieces: list[_Piece], found: Owners) -> N
                 piece.may_be = [pid]
                 taken.add(pid)
     found.unsure += [piece.device for piece in unsure]
+    found.unsure += [piece.device for piece in work if piece.in_turn]
