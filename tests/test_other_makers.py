@@ -49,6 +49,7 @@ FOREIGN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "horovod": ([{**span("NEGOTIATE_ALLREDUCE"), "ph": "B"}], "Horovod"),
     "browser": ([span("RunTask", "disabled-by-default-devtools.timeline")], "Chromium"),
     "onnx runtime": ([span("model_run", "Session")], "ONNX Runtime"),
+    "perf": ([span("swapper", "sched")], "ftrace or perf"),
     "clang": ([span("ExecuteCompiler")], "Clang"),
     "nobody known": ([span("tick", "frobnicator")], "nothing in it tells who wrote it"),
     "marks only": ([{**span("mark"), "ph": "i"}], "nothing in it tells who wrote it"),
@@ -106,3 +107,10 @@ def test_a_profile_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
 def test_a_profile_without_records_is_an_empty_trace(tmp_path: Path) -> None:
     result = chakra_et.convert(device=Profile().write(tmp_path / "d.json"))
     assert len(result.trace.nodes) == 0
+    assert any("holds no records" in warning for warning in result.report.warnings)
+
+
+def test_records_that_are_text_are_those_of_another_maker(tmp_path: Path) -> None:
+    content = {"traceEvents": [], "systemTraceEvents": "# tracer: nop"}
+    with pytest.raises(FormatError, match="ftrace or perf"):
+        read_device(write_json(tmp_path / "t.json", content))

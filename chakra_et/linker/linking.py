@@ -106,7 +106,7 @@ def link(
     if host is not None and device is not None:
         join = join_host(host, device) if linked is None else told_join(linked)
     table = collect(host, device, None if join is None else join.record)
-    warnings = [*(host.warnings if host else []), *(device.warnings if device else [])]
+    warnings = [text for side in (host, device) if side is not None for text in side.warnings]
     warnings += join.warnings if join is not None else []
     warnings += [*unfollowed_warnings(table, host), *caller_warnings(table, host)]
     joins, clocks = [], []

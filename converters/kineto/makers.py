@@ -23,6 +23,8 @@ RECORD: Final = (
 )
 _NONE: Final = "No converter for it is known."
 _SHOWN: Final = 4
+_TEXT_OF_OTHERS: Final = "systemTraceEvents"
+"""The key of records that are text, of the operating system's tracer."""
 _MAKERS: Final = (
     (
         r"(CPU|CUDA) functions|cpu_to_cuda",
@@ -55,19 +57,27 @@ _MAKERS: Final = (
     (r"ExecuteCompiler|Total (Frontend|Backend|Source)", "Clang (-ftime-trace)", RECORD),
     (r"(CPU|GPU|Thread) HIP\b.*|COPY|HIP_API|HSA_API|KERNEL_DISPATCH", "rocprof", RECORD),
     (r"CUDA_?(HW|API).*|nvtx|NVTX.*|nsys\b.*", "a converter of Nsight Systems reports", RECORD),
+    (
+        r"systemTraceEvents|sched(_\w+)?|swapper(/\d+)?",
+        "ftrace or perf (Catapult, systrace)",
+        RECORD,
+    ),
     (r"MPI_\w+", "a tracer of MPI", f"{_NONE} It tells calls of MPI without the work around them."),
 )
 """What marks a maker: a pattern for one category, process, key of the metadata or name."""
 
 
 def expect_records(device: DeviceTrace, marks: Iterable[str]) -> None:
-    """Refuse a file of which no record becomes a node, unless it has none at all.
+    """Refuse a file of which no record becomes a node, and warn of one that has none at all.
 
     `marks` are names, processes and threads of its first records. Raises FormatError, which names
     the likely maker.
     """
     count = sum(device.counts.values()) + device.repairs.left_out
-    if np.any(device.role != Role.SYNC) or not count:
+    if np.any(device.role != Role.SYNC):
+        return
+    if not count and _TEXT_OF_OTHERS not in device.metadata:
+        device.warnings.append("the profile holds no records: nothing ran while it was recorded")
         return
     categories = {category for category, _ in device.counts}
     if categories & (ROLES.keys() | LEFT_OUT.keys()):
