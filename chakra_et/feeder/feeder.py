@@ -89,6 +89,10 @@ class Feeder:
             return Graph(table, self.options), _metadata(table.metadata)
         except FeederError as error:
             raise self._named(error) from None
+        except MemoryError:
+            problem = "the trace needs more memory than there is"
+            remedy = "Ask for a window of nodes: Feeder(path, window=100_000)."
+            raise FeederError(Code.OUT_OF_MEMORY, problem, path=self.path, remedy=remedy) from None
 
     def _named(self, error: FeederError) -> FeederError:
         """The error with the file's name in its message."""

@@ -143,3 +143,13 @@ def test_mutations_end_alike(native: Any) -> None:
             str(result(lambda: NativeFeeder(native, data, window=3))),  # noqa: B023
         }
         assert len(window) == 1, (data, window)
+
+
+def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short_of_memory(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("chakra_et.feeder.feeder.scan", short_of_memory)
+    with pytest.raises(FeederError, match="more memory than there is") as caught:
+        Feeder(GOOD)
+    assert caught.value.code is Code.OUT_OF_MEMORY
