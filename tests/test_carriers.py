@@ -507,3 +507,41 @@ def test_a_record_inside_another_one_is_the_same_collective(tmp_path: Path, kern
     node = only(result)
     assert (node.comm_size, node.name == RECORD) == (8192, not kernel)
     assert not any("no kernel" in warning for warning in result.report.warnings)
+
+
+OLD_TYPES = ["GenericList[Tensor(float)]", "Int", "Int", "Int", "String", "", "", "Int"]
+
+
+@pytest.mark.parametrize("kernel", ["ncclKernel_AllReduce_RING_LL_Sum_float()", "exchange()"])
+@pytest.mark.parametrize("name", ["allreduce", '"allreduce"'])
+def test_records_of_older_releases_tell_name_and_size_by_their_inputs(
+    tmp_path: Path, kernel: str, name: str
+) -> None:
+    shapes = {"Input Dims": [[[1000], [24]], *[[]] * 7], "Input type": OLD_TYPES}
+    inputs = {"Concrete Inputs": ["", "5", "1396", "0", name, "[]", "[]", "2"]}
+    profile = Profile(info=INFO).op(RECORD, 0, 100, **shapes, **inputs)
+    launched(profile, 10, kernel, 20, 30)
+    node = only(converted(profile, tmp_path))
+    assert (node.comm_type, node.comm_size) == (CollectiveType.ALL_REDUCE, 4096)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Mystery"}]
+)
+def test_the_tensors_of_a_record_tell_the_size_that_its_other_arguments_do_not(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    shapes = {"Input Dims": [[1024], [], []], "Input type": ["float", "", ""]}
+    profile = Profile(info=INFO).op(RECORD, 0, 100, **shapes, **more)
+    launched(profile, 10, "ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 20, 30)
+    node = only(converted(profile, tmp_path))
+    assert (node.comm_type, node.comm_size) == (CollectiveType.ALL_REDUCE, 4096)
+
+
+def test_counts_of_elements_may_be_floats_and_texts(tmp_path: Path) -> None:
+    profile = Profile(info=INFO)
+    for place, count in enumerate((1024.0, "1024")):
+        at = 200 * place
+        profile.op(RECORD, at, 100, **told("allreduce", 4, **{"In msg nelems": count}))
+        launched(profile, at + 10, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()", at + 20, 30)
+    assert [n.comm_size for n in communication(converted(profile, tmp_path))] == [2048, 2048]

@@ -111,6 +111,7 @@ def find_communication(
     for row in seen.records():
         record = seen.host_facts(row)
         if row not in covered and record is not None and record.name not in NO_COMMUNICATION:
+            record.merge(seen.record_tensors(row, record.dtype))
             found[row] = record
     for row in [row for row in found if _is_inner(seen, row, found)]:
         del found[row]
@@ -141,6 +142,7 @@ def _kernel_facts(seen: Seen, row: int, record: int) -> Facts:
     """What the arguments of device work and the record that asked for it say."""
     facts = seen.kernel_facts(row)
     facts.merge(seen.host_facts(record))
+    facts.merge(seen.record_tensors(record, facts.dtype or kernel_dtype(seen.name(row))))
     if facts.splits_cut and seen.has_splits(record):
         facts.splits_cut = False
     return facts

@@ -13,6 +13,7 @@ from chakra_et.linker.communication_table import (
     KERNEL_OPERATION,
     KERNEL_RANKS,
     MESSAGES,
+    NO_COMMUNICATION,
     RECV,
     SEND,
     WITHOUT_ROOT,
@@ -22,7 +23,9 @@ from chakra_et.linker.communication_table import (
 from chakra_et.linker.process_groups import MOST_RANKS, parse_ranks
 
 _CUT_LIST: Final = "..."
-_TELLING: Final = (b'"Collective name"', b'"In msg nelems"', b'"Process Group Name"')
+_TELLING: Final = (
+    b'"Collective name"', b'"In msg nelems"', b'"Process Group Name"', b'"Concrete Inputs"',
+)  # fmt: skip
 """Arguments without any of these say nothing of communication."""
 
 
@@ -151,7 +154,7 @@ def argument_facts(args: bytes, source: str) -> Facts:
         return Facts()
     if not isinstance(found, dict):
         return Facts()
-    name = _text(found.get("Collective name"))
+    name = _text(found.get("Collective name")) or _named_input(found.get("Concrete Inputs"))
     facts = Facts(
         name=name,
         size_bytes=_bytes(found.get("In msg nelems"), found.get("dtype")),
@@ -173,6 +176,17 @@ def argument_facts(args: bytes, source: str) -> Facts:
     if kind is SEND or kind is RECV:
         facts.peer = _rank(found.get("Dst Rank" if kind is SEND else "Src Rank"))
     return facts
+
+
+def _named_input(values: Any) -> str | None:
+    """The name of a collective among the inputs of its record, as older profiles have them."""
+    texts = values if isinstance(values, list) else []
+    known = (t for t in texts if isinstance(t, str) and _is_name(t.strip('"')))
+    return next((text.strip('"') for text in known), None)
+
+
+def _is_name(text: str) -> bool:
+    return operation(text) is not None or text in NO_COMMUNICATION
 
 
 def _has_no_root(kind: CollectiveType | NodeType | None) -> bool:
@@ -247,6 +261,8 @@ def _whole(value: Any) -> int | None:
             return int(value)
         except ValueError:
             return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if is_int(value) else None
 
 

@@ -178,6 +178,16 @@ class Seen:
             facts.merge(argument_facts(self.device.args[record], "operation args"))
         return facts if facts.name is not None else None
 
+    def record_tensors(self, row: int, dtype: str | None) -> Facts | None:
+        """The size by the tensors of a record, the first of its arguments, where it has shapes.
+
+        `dtype` is the type of the elements, where it is known otherwise.
+        """
+        size_bytes = None if row == NONE else total(self.argument_bytes_of(row, dtype)[:1])
+        if size_bytes is None:
+            return None
+        return Facts(size_bytes=size_bytes, sources=["input tensors"])
+
     def has_splits(self, row: int) -> bool:
         """Whether the host node has the split sizes, which are never cut there."""
         host_row = NONE if row == NONE else int(self.table.host[row])
