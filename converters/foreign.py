@@ -12,17 +12,16 @@ from chakra_et.io.wire_walk import fields_of
 WANTED: Final = "Wanted: a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
 _RECORD: Final = "Record the run with PyTorch's profiler (export_chrome_trace) instead."
 _UNPACK: Final = "Unpack it first."
-_WORKLOAD: Final = (
-    rb"(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE|COLOCATED|PREFILL|DECODE)\b[^\n]*"
-    rb"\n\s*\d+\s*\n"
-)
+_WORKLOAD: Final = rb"(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE)\b[^\n]*\n\s*\d+\s*\n"
+_SERVING: Final = rb"(?:COLOCATED|PREFILL|DECODE|EVENT)\b[^\n]*\n\s*\d+\s*\n"
 _PROTOBUF_BYTES: Final = 1 << 16
 _BYTES: Final = 2
 """The wire type of texts and messages."""
 _LAYERS: Final = (
-    "It tells layers, but neither ranks nor who waits for whom. `chakra_converter Text` of "
-    "mlc-chakra makes an ET of each rank of it; those are read."
+    "It tells layers, but not how many ranks there are. `chakra generate text FILE --ranks N -o "
+    "DIR` makes an ET of each rank of it."
 )
+_BATCH: Final = "LLMServingSim makes one for each batch, and itself makes ETs of it."
 _LFS: Final = re.compile(
     rb"version https?://(?:git-lfs|hawser)\.github\.com/\S+\s(?:.*\n)*?size (\d{1,20})\b"
 )
@@ -96,7 +95,8 @@ def _pointed_at(head: Head) -> Identity:
 
 
 FORMATS: Final = (
-    _begins("a workload text (ASTRA-sim 1.0)", _WORKLOAD, _LAYERS),
+    _begins("a workload text (ASTRA-sim 1.0 or SimAI)", _WORKLOAD, _LAYERS),
+    _begins("a workload text (LLMServingSim)", _SERVING, _BATCH),
     Format(
         "a Git LFS pointer",
         View.NONE,

@@ -42,6 +42,7 @@ KINDS = {
     json.dumps(LINKED_TRACE): LINKED,
     "MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8 2\n": FOREIGN[0],
     "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n": FOREIGN[0],
+    "COLOCATED\t\tmodel_parallel_NPU_group: 1\n2\n": FOREIGN[1],
 }
 
 
@@ -62,7 +63,9 @@ def test_objects_one_behind_another_are_an_et(tmp_path: Path) -> None:
 def test_a_workload_text_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
     path = tmp_path / "workload.txt"
     path.write_text("MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8 2\n")
-    refused = pytest.raises(ChakraError, match=r"workload text.*neither ranks nor who waits")
+    refused = pytest.raises(
+        ChakraError, match=r"workload text.*chakra generate text FILE --ranks N"
+    )
     with refused:
         convert(path)
     with refused:
@@ -70,7 +73,7 @@ def test_a_workload_text_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
     with refused:
         chakra_et.read(path)
     (told,) = validate([path]).unreadable
-    assert "neither ranks nor who waits" in str(told)
+    assert "chakra generate text FILE --ranks N" in str(told)
 
 
 def test_written_traces_are_told(tmp_path: Path) -> None:

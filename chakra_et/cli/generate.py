@@ -25,6 +25,10 @@ from chakra_et.workloads.model import load_model, model_names
 from chakra_et.workloads.msccl import msccl_messages, read_msccl
 from chakra_et.workloads.plan import ORDER, Exchange, Gather, Phase, Plan, Recompute, Schedule
 from chakra_et.workloads.summary import Summary
+from chakra_et.workloads.text_layout import lay_out
+from chakra_et.workloads.text_program import text_program
+from chakra_et.workloads.text_summary import TextSummary, left_out
+from chakra_et.workloads.texts import Dialect, read_text
 from chakra_et.workloads.transfers import messages
 
 generate_command: Final = typer.Typer(
@@ -39,6 +43,7 @@ EXAMPLES: Final = {
         ("chakra generate llm --model gpt3-175b --tp 8 --pp 8 --pack -o set", "in one file"),
         ("chakra generate micro all --for astra-sim -o OUT", "small cases for simulators"),
         ("chakra generate collective ring --ranks 8 -o OUT", "an all-reduce as messages"),
+        ("chakra generate text workload.txt --ranks 16 -o OUT", "a text of ASTRA-sim 1.0 or SimAI"),
         ("chakra generate unpack set --ranks 0-7 -o OUT", "the files of some ranks"),
     ),
 }
@@ -289,6 +294,63 @@ def msccl_command(
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{found.name}: {found.collective} of {len(found.blocks)} ranks"))
     _show_written(console, output, written)
+
+
+@generate_command.command("text")
+def text_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="TEXT", help="A workload text of ASTRA-sim 1.0 or SimAI.")
+    ],
+    output: OutputOption = None,
+    ranks: Annotated[
+        int | None, typer.Option(help="How many ranks. Default: the text's all_gpus.")
+    ] = None,
+    dims: Annotated[
+        str | None,
+        typer.Option(metavar="AxB", help="Ranks in each dimension of the network, as in 4x2."),
+    ] = None,
+    clock: Annotated[float, typer.Option(metavar="GHZ", help="Cycles in a nanosecond.")] = 1.0,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of training.")] = 1,
+    dialect: Annotated[
+        Dialect | None, typer.Option(help="Whose text it is. Default: its content tells.")
+    ] = None,
+    pack: PackOption = False,
+    compress: CompressOption = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what a workload text describes: its layers' passes and collectives, for every rank."""
+    if not 0.001 <= clock <= 1000:
+        raise ChakraError(f"a clock of {clock} GHz", remedy="Give 0.001 to 1000.")
+    text = read_text(file, dialect)
+    told = {
+        "kind": "text", "file": file.name, "policy": text.policy.value, **text.numbers,
+        "dialect": text.dialect.value, "clock_ghz": clock, "steps": steps,
+    }  # fmt: skip
+    layout = lay_out(text, ranks, _dims(dims), {"workload": _json(told)})
+    summary = TextSummary(layout)
+    make = text_program(layout, clock, steps)
+    written = _write(layout.workload, make, output, pack, compress, force, summary.add)
+    if as_json:
+        _print_json(summary.as_dict())
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    grid = layout.workload.grid
+    console.print(
+        f"{text.policy.value}, {len(text.layers)} layers, {grid.world_size} ranks ({grid}), "
+        f"as {text.dialect.value} reads it"
+    )
+    for reason, count in left_out(layout).items():
+        console.print(Text(f"  left out: {count} x {reason}", style="yellow"))
+    _show_written(console, output, written)
+
+
+def _dims(text: str | None) -> list[int]:
+    """The numbers of a network like 4x2."""
+    parts = text.split("x") if text else []
+    if not all(part.isdecimal() for part in parts):
+        raise ChakraError(f"{text!r} is no network", remedy="Write it like 4x2.")
+    return [int(part) for part in parts]
 
 
 def _json(told: dict[str, Any]) -> str:

@@ -12,9 +12,13 @@ from chakra_et.workloads.memory import Memory, memory, peak_of_tensors
 from chakra_et.workloads.model import Model, load_model, model_names
 from chakra_et.workloads.operators import Operator
 from chakra_et.workloads.plan import Exchange, Gather, Phase, Plan, Recompute, Schedule
+from chakra_et.workloads.text_layout import lay_out
+from chakra_et.workloads.text_program import text_program
+from chakra_et.workloads.texts import Dialect, read_text
 
 __all__ = [
     "Device",
+    "Dialect",
     "Durations",
     "Exchange",
     "Gather",
@@ -31,9 +35,12 @@ __all__ = [
     "device",
     "devices",
     "generate",
+    "lay_out",
     "load_model",
     "memory",
     "model_names",
     "peak_of_tensors",
     "program",
+    "read_text",
+    "text_program",
 ]

@@ -33,7 +33,7 @@ class Summary:
         moved: Counter[str] = Counter()
         collectives: Counter[tuple[str, str, str, int]] = Counter()
         messages: Counter[tuple[str, str, str, int]] = Counter()
-        for operation, tags, count in _distinct(columns):
+        for operation, tags, count in distinct(columns):
             phase = tags.phase or ""
             if operation.type == NodeType.COMP:
                 flops[phase] += count * (operation.flops or 0)
@@ -92,7 +92,7 @@ class Summary:
         }
 
 
-def _distinct(columns: Programmed) -> list[tuple[Operation, Tags, int]]:
+def distinct(columns: Programmed) -> list[tuple[Operation, Tags, int]]:
     """Operations with their tags, and how many nodes are of each."""
     tags = columns.tags
     both = columns.operation_of * len(tags) + columns.tags_of
