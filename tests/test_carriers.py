@@ -545,3 +545,15 @@ def test_counts_of_elements_may_be_floats_and_texts(tmp_path: Path) -> None:
         profile.op(RECORD, at, 100, **told("allreduce", 4, **{"In msg nelems": count}))
         launched(profile, at + 10, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()", at + 20, 30)
     assert [n.comm_size for n in communication(converted(profile, tmp_path))] == [2048, 2048]
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_collectives_of_two_ranks_in_one_process_are_warned_of(tmp_path: Path, second: int) -> None:
+    profile = Profile(info=INFO)
+    for place in (0, second):
+        recorded(profile, Rank=place)
+        at = 10 + 200 * (len(profile.events) > 1)
+        launched(profile, at, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()", at + 20, 30)
+        profile.events[-3]["ts"] = at - 10
+    warnings = converted(profile, tmp_path).report.warnings
+    assert any("those of ranks 0, 1" in warning for warning in warnings) is (second == 1)

@@ -129,7 +129,7 @@ def find_communication(
     kernels = np.array([row for row, _ in further], np.int64)
     result = Found(resolved, kernels, carriers, transfers)
     warnings += [*_suspects(seen, carriers), *_doubts(seen, result), *_unsized(seen, result)]
-    warnings += [*_without_peer(result), *transfers.warnings()]
+    warnings += [*_several_ranks(result), *_without_peer(result), *transfers.warnings()]
     return result
 
 
@@ -204,6 +204,19 @@ def _unsized(seen: Seen, found: Found) -> list[str]:
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     return [
         f"{len(rows)} communication nodes have no size, as no input tells it{of_these}: {listed}"
+    ]
+
+
+def _several_ranks(found: Found) -> list[str]:
+    """What to say of collectives that are not all of one rank, by their places in groups."""
+    told = Counter(item.facts.own_rank for item in found.by_row.values())
+    del told[None]
+    often = sorted(rank for rank, n in told.items() if rank is not None and n * 10 > told.total())
+    if len(often) < 2:
+        return []
+    return [
+        f"the collectives are those of ranks {', '.join(map(str, often))}: profiles of several "
+        "processes with one number seem to be merged in one file; they were converted as one"
     ]
 
 
