@@ -557,3 +557,34 @@ def test_collectives_of_two_ranks_in_one_process_are_warned_of(tmp_path: Path, s
         profile.events[-3]["ts"] = at - 10
     warnings = converted(profile, tmp_path).report.warnings
     assert any("those of ranks 0, 1" in warning for warning in warnings) is (second == 1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "carries"),
+    [("trtllm::alltoall", True), ("engine::all_reduce_", True), ("fsdp::all_gather_copy_in", False),
+     ("engine::allreduce_rmsnorm", False), ("c10d::allreduce_", False),
+     ("aten::gather", False), ("aten::scatter_", False), ("aten::broadcast_tensors", False)],
+)  # fmt: skip
+def test_what_an_operation_that_is_a_collective_launches_itself_carries_it(
+    tmp_path: Path, operation: str, carries: bool
+) -> None:
+    shapes = {"Input Dims": [[8, 4096]], "Input type": [BF16]}
+    profile = Profile(info=INFO).op(operation, 0, 50, **shapes).op("aten::copy_", 5, 10)
+    launched(profile, 7, "vectorized_elementwise_kernel", 60, 10)
+    launched(profile, 30, "exchangeKernel", 80, 30)
+    found = [(n.name, n.comm_size) for n in communication(converted(profile, tmp_path))]
+    assert found == [("exchangeKernel", 65536)] * carries
+
+
+def test_a_kernel_tells_the_type_that_shapes_are_without(tmp_path: Path) -> None:
+    profile = Profile(info=INFO)
+    profile.op("_C_custom_ar::all_reduce", 0, 50, **{"Input Dims": [[], [8, 64], [8, 64]]})
+    launched(profile, 10, "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(x)", 60, 10)
+    assert only(converted(profile, tmp_path)).comm_size == 1024
+
+
+def test_templates_of_a_library_are_its_kernels(tmp_path: Path) -> None:
+    profile = recorded(Profile(info=INFO))
+    launched(profile, 10, "void ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 60, 10)
+    launched(profile, 150, "void ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 160, 10)
+    assert len(communication(converted(profile, tmp_path))) == 2

@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import COLLECTIVE_OPERATION, NO_COMMUNICATION, REQUEST
+from chakra_et.linker.communication_table import (
+    COLLECTIVE_OPERATION,
+    NO_COMMUNICATION,
+    REQUEST,
+    is_collective_operation,
+)
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.seen import ANCESTORS, Seen
 
@@ -22,7 +27,8 @@ def find_askers(seen: Seen, work: Rows, suspects: Mask) -> Rows:
     """For each piece of work what asked for communication around its launch, or `NONE`.
 
     That is the innermost record of a collective, else the range of a process group; for kernels
-    that seem to communicate by themselves, else an operation that is named like a collective.
+    that seem to communicate by themselves, else an operation that is named like a collective, for
+    others one that is a collective and nothing else.
     """
     table = seen.table
     asker = _around(table, work, seen.records())
@@ -37,7 +43,8 @@ def find_askers(seen: Seen, work: Rows, suspects: Mask) -> Rows:
         )
         operations = _around(table, work, named)
         asker = np.where((asker == NONE) & suspects[work], operations, asker)
-    return asker
+    pure = _around(table, work, seen.rows_named(is_collective_operation, work=False))
+    return np.where(asker == NONE, pure, asker)
 
 
 def _by_closed_records(seen: Seen, work: Rows, asker: Rows) -> Rows:

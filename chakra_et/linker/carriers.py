@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.askers import find_askers
-from chakra_et.linker.communication_table import SUSPECT
+from chakra_et.linker.communication_table import SUSPECT, is_collective_operation
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.seen import RECORD, Seen
 
@@ -89,6 +89,8 @@ def _carrying(seen: Seen, asker: int, rows: list[int], library: Mask, suspect: M
     if _is_told(seen, asker):
         for some in (kernels, copies):
             tiers += [[row for row in some if seen.launched_by(row, asker)], some]
+    elif is_collective_operation(seen.name(asker)):
+        tiers.append([row for row in kernels if seen.launched_by(row, asker)])
     return next((tier for tier in tiers if tier), [])
 
 

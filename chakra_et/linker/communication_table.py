@@ -66,13 +66,16 @@ MESSAGE_RANGE: Final = re.compile(r"^\w+:(?:send|recv) \d+(?:->|<-)(?P<peer>\d{1
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""
 
+_FRAMEWORK: Final = re.compile(r"_?c10d\w*|\w*ccl|gloo|mpi|ucc")
+"""Namespaces of the framework's groups, and of their backends."""
+
 REQUEST: Final = "c10d::"
 """How names of operations begin that hand communication to a backend, and return at once."""
 
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})
 """Operations that send or receive one message."""
 
-KERNEL: Final = re.compile(r"(nccl|rccl|hccl|msccl)\w*Kernel", re.IGNORECASE)
+KERNEL: Final = re.compile(r"(?:void )?(nccl|rccl|hccl|msccl)\w*Kernel", re.IGNORECASE)
 """How names of communication kernels begin."""
 
 _COLLECTIVE: Final = r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
@@ -102,8 +105,10 @@ KERNEL_DTYPE: Final = re.compile(
 )
 """The type of the elements that a kernel reduces; kernels that only move data work on bytes."""
 
-KERNEL_RANKS: Final = re.compile(r"cross_device_reduce\w*<[^<>]*,\s*(?P<ranks>[0-9]{1,3})\b")
-"""How many ranks a kernel is made for: `cross_device_reduce_1stage<__nv_bfloat16, 2>`."""
+KERNEL_RANKS: Final = re.compile(
+    r"cross_device_reduce\w*<(?P<dtype>[^<>,]*),(?:[^<>]*,)?\s*(?P<ranks>[0-9]{1,3})\b"
+)
+"""The elements and how many ranks a kernel is made for: `cross_device_reduce_1stage<half, 2>`."""
 
 _BITS_IN_NAME: Final = re.compile(
     r"(?:torch\.|at::|c10::|_{0,2}(?:nv|hip|rccl)_|nccl|k)?"
@@ -130,6 +135,18 @@ def operation(name: str) -> CollectiveType | NodeType | None:
     """
     match = _NAMED.fullmatch(re.sub(r"[^a-z]", "", name.lower()))
     return OPERATIONS[match["name"]] if match else None
+
+
+def is_collective_operation(name: str) -> bool:
+    """Whether an operation of some library is a collective and nothing else: `vllm::all_reduce`.
+
+    Those of the framework's groups hand over to a library, whose records and kernels tell more.
+    Operations named like other collectives work on one device (`aten::gather`, `aten::scatter`).
+    """
+    space, _, own = name.partition("::")
+    if not own or _FRAMEWORK.fullmatch(space) or not COLLECTIVE_OPERATION.match(name):
+        return False
+    return operation(own) is not None
 
 
 def sized_by_first(kind: CollectiveType | NodeType | None) -> bool:

@@ -218,7 +218,7 @@ def kernel_name_facts(name: str) -> Facts | None:
 
 def kernel_dtype(name: str) -> str | None:
     """The type of the elements that a kernel reduces, where its name tells."""
-    match = KERNEL_DTYPE.search(name)
+    match = KERNEL_DTYPE.search(name) or KERNEL_RANKS.search(name)
     return match["dtype"] if match else None
 
 
