@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from recordings import BACKWARD, MAIN, Profile
 
 from chakra_et.conversion import Conversion, convert
@@ -128,3 +129,46 @@ def test_the_first_thread_of_all_waits_for_nobody(tmp_path: Path) -> None:
     result = converted(profile, tmp_path)
     assert spans(result) == (900, 900)
     assert [n.late_ns for n in result.trace.nodes] == [None, None]
+
+
+def queued() -> Profile:
+    """The last launch of a thread is over long before its stream is free, its operation is not."""
+    return (
+        Profile()
+        .op("first", 0, 40)
+        .call("cudaLaunchKernel", 10, 10, 1)
+        .kernel("long", 25, 300, 1)
+        .op("last", 50, 100)
+        .call("cudaLaunchKernel", 60, 10, 2)
+        .kernel("short", 326, 50, 2)
+    )
+
+
+@pytest.mark.parametrize("wait", ["", "cudaDeviceSynchronize", "cudaFree"])
+def test_what_follows_a_launch_whose_work_had_to_queue_is_not_lost(
+    tmp_path: Path, wait: str
+) -> None:
+    profile = queued().call(wait, 200, 180, 3) if wait else queued()
+    trace = convert(None, profile.write(tmp_path / "device.json")).trace
+    assert replay(trace).figures[0].span_error == 0
+    (last,) = (n for n in trace.nodes.where(name="last") if not n.rest_of)
+    (rest,) = (n for n in trace.nodes if n.rest_of)
+    assert (last.self_ns, rest.rest_of, rest.duration_ns) == (
+        90_000,
+        last.id,
+        130_000 if wait else 80_000,
+    )
+    # The work itself goes on as soon as the stream is free: its launch had ended with the call.
+    (short,) = replay(trace, scale=[("name=long", 0)]).trace.nodes.where(name="short")
+    assert short.start_ns - trace.nodes.start_ns.min() == 71_000
+
+
+def test_a_call_lasts_until_what_waits_for_another_stream(tmp_path: Path) -> None:
+    """No room is left for the rest of a call that only an event explains: it is the call's."""
+    profile = queued().op("end", 500, 10)
+    profile.events[-2]["tid"] = profile.events[-2]["args"]["stream"] = 20
+    profile.call("cudaStreamWaitEvent", 52, 3, 3).call("cudaDeviceSynchronize", 200, 180, 4)
+    trace = convert(None, profile.write(tmp_path / "device.json")).trace
+    assert replay(trace).figures[0].span_error == 0
+    (last,) = (n for n in trace.nodes.where(name="last") if not n.rest_of)
+    assert last.self_ns == 87_000

@@ -15,7 +15,7 @@ from chakra_et.codes import codes
 from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.linker.edges.wait_calls import Wait, kinds_of
-from chakra_et.linker.own_time import LAG_NS
+from chakra_et.linker.held import LAG_NS
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

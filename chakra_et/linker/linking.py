@@ -51,6 +51,7 @@ from chakra_et.linker.explain import tell
 from chakra_et.linker.followed import unfollowed_warnings
 from chakra_et.linker.guesses import Verdict
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
+from chakra_et.linker.held import LAG_NS
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.join import is_root, join_host, own_nodes
 from chakra_et.linker.late_ends import end_at_readers
@@ -58,7 +59,7 @@ from chakra_et.linker.launch_arrows import follow_launch_arrows
 from chakra_et.linker.launches import attribute, launch_warnings
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import contradicting, in_time, issue_order, sorted_by_edges
-from chakra_et.linker.own_time import LAG_NS, OwnTime, own_time
+from chakra_et.linker.own_time import OwnTime, own_time
 from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.linker.rests import find_rests, with_rests
@@ -135,7 +136,8 @@ def link(
     hand_over = find_hand_over(table, device, host)
     doubts = Doubts(table, device, workers, None if verdict is None else verdict.refuted)
     time = doubts.host_time(hand_over)
-    if device is not None and len(rests := find_rests(table, device, time)):
+    in_streams = stream_edges(table, streams)
+    if device is not None and len(rests := find_rests(table, device, time, in_streams)):
         found, hand_over = found.behind(table, len(rests)), hand_over.behind(len(rests))
         table = with_rests(table, rests)
     arrows, drawn = graph_arrows(table, device, warnings)

@@ -8,7 +8,6 @@ What waited begins when its wait was over; the wait belongs to nobody.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +15,13 @@ import numpy.typing as npt
 from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.held import LAG_NS, ends_of_outrun, ready
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.rests import first_given
+from chakra_et.linker.rests import NEVER, first_given
 from chakra_et.model import EdgeKind
 
 Rows = npt.NDArray[np.int64]
-
-LAG_NS: Final = 20_000
-"""Work that starts later than this after all that it is known to wait for waited for something that
-the files do not show."""
 
 
 @dataclass
@@ -74,17 +70,17 @@ def own_time(
     begin[host] = np.minimum(np.maximum(begin, released)[host], end[host])
     inside = time.workers.inside
     begin[inside] = end[inside]
-    stream = _ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
-    others = _ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
-    ready = np.maximum(np.maximum(stream, others), released)
+    stream = ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
+    others = ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
+    let_go = np.maximum(np.maximum(stream, others), released)
     given = table.work.copy()
     given[time.workers.transfers] = True
     given[time.begun] = True
-    delay = np.where(given & (ready != UNTIMED), table.start_ns - ready, 0)
+    delay = np.where(given & (let_go != UNTIMED), table.start_ns - let_go, 0)
     late = delay > LAG_NS
     late[time.begun] = True
     filled = late & table.work
-    filled[filled] = _filled(table, np.flatnonzero(filled), ready)
+    filled[filled] = _filled(table, np.flatnonzero(filled), let_go)
     # Only work that runs beside its predecessor on the stream starts before what it waits for ends.
     beside = table.work & (stream != UNTIMED) & (table.start_ns < stream)
     lag = np.where(late, 0, np.maximum(delay, 0))
@@ -136,29 +132,22 @@ def _cut_launches(
     end: Rows,
     after: Rows,
 ) -> None:
-    first = np.minimum(first_given(table, time.workers), _held_by_others(table, edges))
-    calls = np.flatnonzero(first < end)
-    end[calls] = np.maximum(first[calls], table.start_ns[calls])
+    held = [e for e in edges if e.kind in (EdgeKind.STREAM, EdgeKind.EVENT)]
+    outrun = ends_of_outrun(table, held)
     waiting = np.zeros(len(table), np.bool_)
     waiting[time.waiting] = True
+    waits = waiting.copy()
+    for found in edges:
+        if found.kind is EdgeKind.SYNC:
+            waits[found.target] = True
+    # What follows and waits has no room for what the call leaves.
+    outrun[(after == NONE) | waits[after]] = NEVER
+    first = np.minimum(first_given(table, time.workers), outrun)
+    calls = np.flatnonzero(first < end)
+    end[calls] = np.maximum(first[calls], table.start_ns[calls])
     followed = calls[after[calls] != NONE]
     followed = followed[~waiting[after[followed]]]
     begin[after[followed]] = end[followed]
-
-
-def _held_by_others(table: Activities, edges: list[EdgeList]) -> Rows:
-    """By call, its end, where all that its work began later is explained by other work.
-
-    Else the call would seem to last until then, and hold that work up when the other is faster.
-    """
-    held = [e for e in edges if e.kind in (EdgeKind.STREAM, EdgeKind.EVENT)]
-    ready = _ready(table, held, table.end_ns)
-    work = np.flatnonzero(table.work & (table.launch != NONE))
-    call = table.launch[work]
-    explained = (ready[work] >= table.end_ns[call]) & (table.start_ns[work] - ready[work] <= LAG_NS)
-    until = np.full(len(table), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(until, call[explained], table.end_ns[call[explained]])
-    return until
 
 
 def _cut_copies(table: Activities, edges: list[EdgeList], copies: EdgeList, end: Rows) -> None:
@@ -167,10 +156,9 @@ def _cut_copies(table: Activities, edges: list[EdgeList], copies: EdgeList, end:
     Otherwise the call prepared it for long, which is host time.
     """
     held = [e for e in edges if e.kind in (EdgeKind.STREAM, EdgeKind.EVENT)]
-    ready = _ready(table, held, end)[copies.source]
     call = table.launch[copies.source]
-    ready = np.maximum(ready, table.start_ns[call])
-    prompt = table.start_ns[copies.source] - ready <= LAG_NS
+    let_go = np.maximum(ready(table, held, end)[copies.source], table.start_ns[call])
+    prompt = table.start_ns[copies.source] - let_go <= LAG_NS
     end[call[prompt]] = table.start_ns[call[prompt]]
 
 
@@ -240,12 +228,3 @@ def _begin_after_transfers(
             brought = transfers[found.source] & table.timed_host[found.target]
             brought &= end[found.source] <= table.start_ns[found.target]
             np.maximum.at(begin, found.target[brought], end[found.source[brought]])
-
-
-def _ready(table: Activities, edges: list[EdgeList], end: Rows) -> Rows:
-    """When the last of what each activity waits for had ended; `UNTIMED` where there is none."""
-    ready = np.full(len(table), UNTIMED, np.int64)
-    ends = np.where(table.work, table.end_ns, end)
-    for found in edges:
-        np.maximum.at(ready, found.target, ends[found.source])
-    return ready

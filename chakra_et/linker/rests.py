@@ -14,16 +14,21 @@ import numpy.typing as npt
 
 from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.sync import blocking_copies
 from chakra_et.linker.edges.wait_calls import Wait, calls_named
 from chakra_et.linker.evidence import Evidence
+from chakra_et.linker.held import ends_of_outrun
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.workers import Workers
 
 Rows = npt.NDArray[np.int64]
 
-_NEVER: Final = int(np.iinfo(np.int64).max)
+NEVER: Final = int(np.iinfo(np.int64).max)
+
+_WAITS: Final = (Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE)
+"""What a call that holds up its thread does."""
 
 
 @dataclass
@@ -48,26 +53,31 @@ def first_given(table: Activities, workers: Workers) -> Rows:
     given = table.work.copy()
     given[workers.transfers] = True
     work = np.flatnonzero(given & (launcher != NONE))
-    first = np.full(len(table), _NEVER, np.int64)
+    first = np.full(len(table), NEVER, np.int64)
     np.minimum.at(first, launcher[work], table.start_ns[work])
     return first
 
 
-def find_rests(table: Activities, device: DeviceTrace, time: HostTime) -> Rests:
-    """The calls whose own time is cut where nothing follows that could go on with it."""
-    first = first_given(table, time.workers)
+def find_rests(
+    table: Activities, device: DeviceTrace, time: HostTime, in_streams: EdgeList
+) -> Rests:
+    """The calls whose own time is cut where nothing follows that could go on with it.
+
+    `in_streams` are the edges between pieces of work of one stream.
+    """
+    first = np.minimum(first_given(table, time.workers), ends_of_outrun(table, [in_streams]))
     order = table.host_order
     following = np.full(len(table), NONE, np.int64)
     same = table.lane[order][1:] == table.lane[order][:-1]
     following[order[:-1][same]] = order[1:][same]
     calls = order[first[order] < time.end_ns[order]]
     after = following[calls]
-    waits = np.isin(after, calls_named(table, device, Wait.STREAM, Wait.DEVICE, Wait.EVENT))
+    waits = np.isin(after, calls_named(table, device, *_WAITS))
     copied = _ends_of_copies(table, device)
     # What follows a blocking copy knows how long that took to return.
     waits &= copied[calls] == NONE
     idle = np.isin(after, time.waiting) & (copied[calls] == NONE)
-    until = np.where(after == NONE, _NEVER, table.start_ns[after])
+    until = np.where(after == NONE, NEVER, table.start_ns[after])
     begin = np.maximum(np.maximum(first[calls], table.start_ns[calls]), copied[calls])
     end = np.maximum(_last_end(table, calls, until), begin)
     use = ((after == NONE) | idle) & (end > begin) | waits & (until > begin)
