@@ -28,6 +28,8 @@ _ALL: Final = "all"
 _MOST_RANKS: Final = 1 << 20
 _RANKS: Final = "Give --ranks N, or the network with --dims AxB."
 
+_NO_DIMS: Final = "Give --ranks N, or --dialect astra-sim if it is none of SimAI's."
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -55,6 +57,8 @@ class Layout:
     def _of_simai(self, work: Work, data: bool) -> str:
         if work.group == "DP_EP":
             return "edp" if "edp" in self.workload.families else "dp"
+        # Without tensor parallelism, what is gathered in a pass are parameters (ZeRO-3).
+        data = data or self.workload.grid.axes["tp"] == 1
         return "ep" if work.group == "EP" else "dp" if data else "tp"
 
     @property
@@ -78,7 +82,7 @@ def lay_out(
         raise _unfit(text, "the first line has no model_parallel_NPU_group", "Add it.")
     if text.policy in _TRANSFORMERS and text.dialect is Dialect.SIMAI:
         if len(dims) > 1:
-            raise _unfit(text, "SimAI's texts know groups, no dimensions", "Give --ranks N.")
+            raise _unfit(text, "SimAI's texts know groups, no dimensions", _NO_DIMS)
         return _megatron(text, count, facts)
     sizes = list(dims or [count])
     if text.policy in _TRANSFORMERS:

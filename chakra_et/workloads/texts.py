@@ -153,10 +153,13 @@ class _Reader:
         numbers, lists = self._arguments(first, head[1:], policy)
         count = self._number(second, counted[0], "the number of layers")
         if len(rest) < count or not count:
-            self._fail(second, f"{count} layers are announced, {len(rest)} lines follow")
+            self._fail(
+                second, f"{count} layers are announced, {len(rest)} lines follow",
+                f"If the file is whole, write {len(rest)} there.",
+            )  # fmt: skip
         layers = [self._layer(line, words, policy) for line, words in rest[:count]]
         text = WorkloadText(
-            self._path, policy, dialect or _dialect(numbers, layers), layers,
+            self._path, policy, dialect or _dialect(policy, numbers, lists[1], layers), layers,
             numbers.pop(_MODEL_GROUP, 0), numbers.pop(_LAST_BOTTOM, 0), *lists, numbers,
             len(rest) - count,
         )  # fmt: skip
@@ -240,10 +243,17 @@ class _Reader:
         raise FormatError(problem, path=self._path, place=f"line {line}", remedy=remedy)
 
 
-def _dialect(numbers: dict[str, int], layers: list[Layer]) -> Dialect:
-    """SimAI's, where a word stands that only SimAI knows."""
+def _dialect(
+    policy: Policy, numbers: dict[str, int], restarts: list[int], layers: list[Layer]
+) -> Dialect:
+    """SimAI's, where a word stands that only SimAI knows.
+
+    AICB also writes the policy for recomputation where nothing is recomputed.
+    """
     works = [work for layer in layers for work in layer.passes.values()]
-    is_simai = not _OF_SIMAI.isdisjoint(numbers) or any(
-        work.group or work.collective is CollectiveType.BROADCAST for work in works
+    is_simai = (
+        not _OF_SIMAI.isdisjoint(numbers)
+        or (policy is Policy.TRANSFORMER_RECOMPUTED and not restarts)
+        or any(work.group or work.collective is CollectiveType.BROADCAST for work in works)
     )
     return Dialect.SIMAI if is_simai else Dialect.ASTRA_SIM

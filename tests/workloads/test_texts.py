@@ -261,6 +261,32 @@ def test_simai_has_groups_of_megatron_and_a_pipeline(make: Make) -> None:
     assert not chakra_et.validate(traces, "astra-sim").count(Severity.WARNING)
 
 
+@pytest.mark.parametrize(
+    ("head", "dialect"),
+    [
+        ("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 checkpoints: 0 "
+         "checkpoint_initiates: 0", Dialect.SIMAI),
+        ("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 checkpoints: 1 0 "
+         "checkpoint_initiates: 1 1", Dialect.ASTRA_SIM),
+        ("HYBRID_TRANSFORMER model_parallel_NPU_group: 2", Dialect.ASTRA_SIM),
+        ("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ga: 1", Dialect.SIMAI),
+    ],
+)  # fmt: skip
+def test_whose_text_it_is(tmp_path: Path, head: str, dialect: Dialect) -> None:
+    path = tmp_path / "w.txt"
+    path.write_text(f"{head}\n{LAYERS}")
+    assert read_text(path).dialect is dialect
+
+
+def test_without_tensor_parallelism_parameters_are_gathered_over_dp(make: Make) -> None:
+    trace = make(
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 checkpoints: 0 "
+        f"checkpoint_initiates: 0\n{LAYERS}"
+    )[3]
+    (gather,) = called(trace, "a forward all_gather")
+    assert (gather.comm_size, len(members(trace)[gather.pg_name or ""])) == (64 // 8, 8)
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(SIMAI.replace("ga: 2", "ga: 3") + "one more line\n")
@@ -300,7 +326,7 @@ def test_every_step_has_the_bytes_and_the_cycles_of_the_text(
     ]
     path = tmp_path_factory.mktemp("text") / "w.txt"
     path.write_text("\n".join([head, str(len(rows)), *lines]))
-    layout = lay_out(read_text(path), dims=(2, 2))
+    layout = lay_out(read_text(path, Dialect.ASTRA_SIM), dims=(2, 2))
     traces = layout.workload.traces(text_program(layout, steps=steps))
     works = [work for row in rows for work in row[:3] if work[1] != "NONE"]
     for trace in traces.values():
