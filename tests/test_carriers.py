@@ -588,3 +588,31 @@ def test_templates_of_a_library_are_its_kernels(tmp_path: Path) -> None:
     launched(profile, 10, "void ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 60, 10)
     launched(profile, 150, "void ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 160, 10)
     assert len(communication(converted(profile, tmp_path))) == 2
+
+
+@pytest.mark.parametrize("launch", ["another thread", "not recorded"])
+@pytest.mark.parametrize("arguments", [True, False])
+def test_a_kernel_that_was_launched_elsewhere_carries_its_record(
+    tmp_path: Path, launch: str, arguments: bool
+) -> None:
+    profile = Profile(info=INFO)
+    for i in range(2):
+        known = told("allreduce", 4096 * (1 + i), Seq=i)
+        profile.op(RECORD, 200 * i, 20, **known)
+        if launch == "another thread":
+            profile.call("cudaLaunchKernel", 200 * i + 30, 2, 50 + i, tid=MAIN + 7)
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()"
+        profile.kernel(name, 200 * i + 40, 30, 50 + i, **(known if arguments else {}))
+    result = converted(profile, tmp_path)
+    found = [(n.name[:4], n.comm_size) for n in communication(result)]
+    assert found == [("nccl", 8192), ("nccl", 16384)]
+    assert not any("host records stand for them" in warning for warning in result.report.warnings)
+
+
+def test_kernels_fewer_than_records_of_other_threads_take_none(tmp_path: Path) -> None:
+    profile = Profile(info=INFO)
+    for i in range(2):
+        profile.op(RECORD, 200 * i, 20, **told("allreduce"))
+    profile.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()", 5, 10, 50)
+    sizes = [node.comm_size for node in communication(converted(profile, tmp_path))]
+    assert sorted(sizes, key=str) == [8192, 8192, None]

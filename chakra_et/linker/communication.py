@@ -20,6 +20,7 @@ from chakra_et.converters.kineto import Role
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.accounts import Told
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.apart_records import cover_apart
 from chakra_et.linker.carriers import Carriers
 from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT
 from chakra_et.linker.facts import Facts, kernel_dtype, kernel_name_facts, ranks_in_name
@@ -98,6 +99,7 @@ def find_communication(
         covered.update(seen.records_around(above))
         found[row] = _kernel_facts(seen, row, above)
     further = sorted(share_kernels(table, seen, found, covered), key=itemgetter(0))
+    cover_apart(table, seen, found, covered)
     for row, facts in found.items():
         kernel = seen.name(row)
         facts.group_size = facts.group_size or ranks_in_name(kernel)
