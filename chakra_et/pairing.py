@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chakra_et.converters.format import View
+from chakra_et.errors import ChakraError
 from chakra_et.inputs import Input
 from chakra_et.search import PassedOver, find_inputs
 
@@ -52,7 +53,8 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
     """Pairs of host trace and profile, in order of rank, and the host traces of no rank.
 
     Pairs have one process id; where ids do not tell, one rank; where that does not, one
-    directory; where there is but one of each kind, they are a pair.
+    directory; where there is but one of each kind, they are a pair. Raises ChakraError where
+    several host traces are of the process of one profile.
     """
     found = list(inputs)
     hosts = [item for item in found if item.view is View.HOST]
@@ -72,11 +74,25 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
             pairs.append(Pair(host, device, host.rank if device.rank is None else device.rank))
             hosts.remove(host)
             devices.remove(device)
+    _refuse_ambiguous(hosts, devices)
     strays = _strays(hosts, pairs)
     pairs += [Pair(host, None, host.rank) for host in hosts if host not in strays]
     pairs += [Pair(None, device, device.rank) for device in devices]
     pairs.sort(key=lambda p: (p.rank is None, p.rank or 0, str(p.files[0].path)))
     return pairs, [PassedOver(host.name, reason) for host, reason in strays.items()]
+
+
+def _refuse_ambiguous(hosts: list[Input], devices: list[Input]) -> None:
+    """Raise ChakraError where several host traces are of the process of one profile."""
+    for device in devices:
+        alike = [host for host in hosts if host.pid and host.pid == device.pid]
+        if len(alike) > 1 and sum(other.pid == device.pid for other in devices) == 1:
+            raise ChakraError(
+                f"this host trace and {alike[0].name} are both of process {device.pid}, as is "
+                f"the profile {device.name}",
+                path=alike[1].path,
+                remedy="Give the host trace of the same recording only.",
+            )
 
 
 def _matches(

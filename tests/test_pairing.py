@@ -49,6 +49,15 @@ def test_by_rank_where_process_ids_repeat(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_two_host_traces_of_the_process_of_one_profile_are_refused(tmp_path: Path) -> None:
+    """As where somebody unpacked the file and kept the packed one."""
+    host(tmp_path / "h.json", 1)
+    host(tmp_path / "h.json.gz", 1)
+    device(tmp_path / "d.json", 1, rank=0)
+    with pytest.raises(ChakraError, match=r"h\.json\.gz: .* h\.json are both of process 1"):
+        find_pairs([tmp_path])
+
+
 def test_one_of_each_kind_is_a_pair(tmp_path: Path) -> None:
     host(tmp_path / "h.json", 1)
     device(tmp_path / "d.json", 2)
