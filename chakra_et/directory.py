@@ -22,6 +22,7 @@ from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.run_directory import RunDirectory, run_directory
 from chakra_et.search import PassedOver
+from chakra_et.shown import number_of
 
 _MEMORY_FACTOR: Final = 2
 """Memory that a conversion may take, in sizes of its input: 1.4 for a pair of 193 MB, and room."""
@@ -312,8 +313,7 @@ def told_passed_over(others: list[PassedOver]) -> str | None:
     if not strange:
         return None
     more = ", and more" * (len(strange) > _NAMED)
-    files = "1 file" if len(strange) == 1 else f"{len(strange)} files"
-    return f"passed over {files}: {', '.join(strange[:_NAMED])}{more}"
+    return f"passed over {number_of(len(strange), 'file')}: {', '.join(strange[:_NAMED])}{more}"
 
 
 def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:

@@ -110,7 +110,7 @@ def _is_trace(path: Path) -> bool:
 
 
 def _walk(directory: Path, skip: Path | None) -> Iterator[str]:
-    """The names of all files below a directory, but for what is hidden."""
+    """The names of all files below a directory, but for those in hidden directories."""
     skipped = None if skip is None else skip.resolve()
 
     def refuse(error: OSError) -> None:

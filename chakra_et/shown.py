@@ -41,6 +41,11 @@ def line(text: str, style: str = "") -> Text:
     return Text(shown(text), style)
 
 
+def number_of(count: int, what: str, plural: str = "s") -> str:
+    """A number of things: `1 node`, `2 nodes`; `plural` is what the word ends in then."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}{plural}"
+
+
 def encodable(content: Any) -> Any:
     """Content for a file in UTF-8: lists, dictionaries and texts, with surrogates as escapes."""
     if isinstance(content, str):

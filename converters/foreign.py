@@ -11,7 +11,7 @@ from chakra_et.io.wire_walk import fields_of
 
 WANTED: Final = "Wanted: a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
 _RECORD: Final = "Record the run with PyTorch's profiler (export_chrome_trace) instead."
-_UNPACK: Final = "Unpack it first."
+_UNPACK: Final = "Unpack it first; only gzip and zstd are read as they are."
 _WORKLOAD: Final = rb"(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE)\b[^\n]*\n\s*\d+\s*\n"
 _SERVING: Final = rb"(?:COLOCATED|PREFILL|DECODE|EVENT)\b[^\n]*\n\s*\d+\s*\n"
 _PROTOBUF_BYTES: Final = 1 << 16
@@ -122,8 +122,8 @@ FORMATS: Final = (
     _begins("an XLA module as text", rb"HloModule"),
     _begins("a GOAL schedule", rb"num_ranks"),
     _begins("a Parquet table", rb"PAR1"),
-    _begins("a file compressed with xz, which is not read here", rb"\xfd7zXZ", _UNPACK),
-    _begins("a file compressed with bzip2, which is not read here", rb"BZh", _UNPACK),
-    _begins("a file compressed with lz4, which is not read here", rb"\x04\x22\x4d\x18", _UNPACK),
-    _begins("a 7-Zip archive, which is not read here", rb"7z\xbc\xaf\x27\x1c", _UNPACK),
+    _begins("a file compressed with xz", rb"\xfd7zXZ", _UNPACK),
+    _begins("a file compressed with bzip2", rb"BZh", _UNPACK),
+    _begins("a file compressed with lz4", rb"\x04\x22\x4d\x18", _UNPACK),
+    _begins("a 7-Zip archive", rb"7z\xbc\xaf\x27\x1c", _UNPACK),
 )

@@ -71,7 +71,7 @@ def test_commands_know_a_new_format(tmp_path: Path, files: Path) -> None:
     assert chakra("convert", names, "-o", tmp_path / "x.json").code == 0
     assert [n.name for n in chakra_et.read(tmp_path / "x.json").nodes] == ["first", "second"]
     assert "2 COMP" in chakra("info", names).words
-    assert "1 traces, 2 nodes" in chakra("validate", names).words
+    assert "1 trace, 2 nodes" in chakra("validate", names).words
     assert chakra("replay", names).code == 0
     assert "list of names" in chakra("formats").output
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from places import EXAMPLES
@@ -176,6 +177,16 @@ def test_standard_output_gets_the_trace_and_nothing_else(tmp_path: Path, name: s
     done = chakra("convert", "--host", host, "-o", name)
     assert done.stdout == (tmp_path / "wanted.et").read_bytes()
     assert b"host nodes" in done.stderr
+
+
+def test_a_reader_of_standard_output_may_have_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `| head` has: no error is told of that, but the program ends by it."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as out:
+        monkeypatch.setattr("sys.stdout", mock.Mock(buffer=out))
+        with pytest.raises(BrokenPipeError), atomic_output("-") as stream:
+            stream.write(b"x" * 10)
 
 
 def test_standard_input_is_read_like_a_file(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_each_verb_has_help_with_examples(verb: str, option: str) -> None:
         assert f"{words} # {what}" in done.words
 
 
+def test_each_verb_of_generate_has_help_with_examples() -> None:
+    examples = importlib.import_module("chakra_et.cli.generate").EXAMPLES["generate"]
+    for inner in ("llm", "micro", "collective", "msccl", "unpack"):
+        mine = [example for example in examples if example[0].split()[2] == inner]
+        words = chakra("generate", inner, "-h").words
+        assert mine
+        assert all(f"{example} # {what}" in words for example, what in mine)
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_use_options_that_there_are(verb: str) -> None:
     commands: Any = typer.main.get_command(command_line([])).commands  # type: ignore[attr-defined]
@@ -114,10 +123,31 @@ def test_info_lists_several_files_and_directories(run: Path) -> None:
     done = chakra("info", EXAMPLES / "simple_add", run)
     rows = [line.split() for line in done.output.splitlines()]
     assert [Path(row[0]).name for row in rows[1:]] == [
-        "device.json.gz", "host.json.gz", "t.0.et", "t.1.et",
+        "device.json.gz", "host.json.gz", "t.0.et", "t.1.et", "passed",
     ]  # fmt: skip
     assert "57" not in done.words
-    assert "2 nodes, 1 edges" in done.output
+    assert "2 nodes, 1 edge" in done.output
+
+
+def test_info_names_what_it_passes_over(run: Path) -> None:
+    (run / "notes.txt").write_text("hello")
+    done = chakra("info", run)
+    assert f"passed over 1 file: {run / 'notes.txt'} (neither JSON nor" in done.words
+    done = chakra("info", run, "--json")
+    assert [Path(item["path"]).name for item in json.loads(done.output)] == ["t.0.et", "t.1.et"]
+    assert "passed over 1 file" in done.errors
+
+
+def test_info_of_nothing_is_refused(tmp_path: Path) -> None:
+    done = chakra("info", tmp_path)
+    assert (done.code, done.output) == (2, "")
+    assert f"{tmp_path}: no file here" in done.errors
+
+
+def test_info_takes_the_rank_of_the_name_where_the_content_tells_none(tmp_path: Path) -> None:
+    chakra_et.write(trace(node(1)), tmp_path / "t.7.et")
+    (told,) = json.loads(chakra("info", tmp_path / "t.7.et", "--json").output)
+    assert told["rank"] == 7
 
 
 def test_info_as_json(run: Path) -> None:
@@ -141,7 +171,7 @@ def test_info_of_many_files_tells_what_is_wrong_with_one(run: Path) -> None:
     damaged.write_bytes(damaged.read_bytes()[:-3])
     done = chakra("info", run)
     assert done.code == 2
-    assert "2 nodes, 1 edges" in done.output
+    assert "2 nodes, 1 edge" in done.output
     assert "cannot be read: " in done.output
     assert "t.1.et" in done.output
     (sound, problem) = json.loads(chakra("info", run, "--json").output)
@@ -260,6 +290,6 @@ def test_a_replay_of_many_ranks_shows_those_most_in_error(tmp_path: Path) -> Non
         chakra_et.write(trace(slow, late, rank=rank, world=9), tmp_path / f"t.{rank}.et")
     done = chakra("replay", tmp_path)
     assert [line.split()[0] for line in done.output.splitlines()[1:7]] == list("345678")
-    assert "3 more ranks, whose spans are less in error (-v shows all)" in done.output
+    assert "3 more ranks, none with a larger error (-v shows all)" in done.output
     assert len(done.output.splitlines()) <= 24
     assert "more ranks" not in chakra("replay", tmp_path, "-v").output

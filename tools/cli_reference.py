@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from chakra_et.cli.app import VERBS, MaxMemory, paragraphs
+from chakra_et.cli.app import VERBS, MaxMemory, examples_of, paragraphs
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
@@ -31,7 +31,7 @@ Made from the commands by `python tools/cli_reference.py`. `chakra VERB -h` show
 - Reports go to standard output, and to standard error where the output itself goes there. On a
   terminal they have colours, unless NO_COLOR is set; in a pipe nothing is wrapped or cut.
 - `chakra --install-completion` lets the shell complete verbs, options and files.
-- Verbs also take `--max-memory SIZE`: {memory}
+- All verbs but `generate` also take `--max-memory SIZE`: {memory}
 """
 
 
@@ -46,7 +46,7 @@ def page() -> str:
             continue
         for inner in command.registered_commands:
             assert inner.callback is not None
-            mine = [example for example in examples if example[0].split()[2] == inner.name]
+            mine = examples_of(inner.name, examples)
             parts.append(_section(f"{verb} {inner.name}", inner.callback, mine))
     return "\n".join(parts)
 

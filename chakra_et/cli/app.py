@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -19,6 +19,8 @@ from chakra_et.errors import ChakraError
 from chakra_et.io.kept import inputs_kept
 from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
 
+Example: TypeAlias = tuple[str, str]
+"""Words, and what they do."""
 MaxMemory = Annotated[
     str | None,
     typer.Option(
@@ -79,6 +81,8 @@ def command_line(words: list[str]) -> typer.Typer:
         command = getattr(module, f"{verb}_command")
         epilog = _examples(module.EXAMPLES[verb])
         if isinstance(command, typer.Typer):
+            for inner in command.registered_commands:
+                inner.epilog = _examples(examples_of(inner.name, module.EXAMPLES[verb]))
             app.add_typer(command, name=verb, epilog=epilog)
         else:
             shown = {"help": paragraphs(command), "epilog": epilog}
@@ -92,7 +96,12 @@ def paragraphs(command: Callable[..., None]) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-def _examples(examples: Sequence[tuple[str, str]]) -> str:
+def examples_of(inner: str | None, examples: Sequence[Example]) -> list[Example]:
+    """Those of the examples of a verb that are of a verb within it."""
+    return [example for example in examples if example[0].split()[2] == inner]
+
+
+def _examples(examples: Sequence[Example]) -> str:
     """Examples as help shows them: each a line, and what it does behind it."""
     return "\n\n".join(["Examples:", *(f"{words}  # {what}" for words, what in examples)])
 

@@ -72,7 +72,9 @@ def convert_command(
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option("--rank", metavar="R", help="The rank, if no file tells.", show_default=False),
+        typer.Option(
+            "--rank", metavar="R", min=0, help="The rank, if no file tells.", show_default=False
+        ),
     ] = None,
     strict: Annotated[
         bool,

@@ -17,6 +17,7 @@ from chakra_et.feeder.feeder_set import find_ranks
 from chakra_et.feeder.options import Options, edge_kinds
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.model.nodes import type_label
+from chakra_et.search import names_in
 from chakra_et.shown import shown
 
 EXAMPLES: Final = {
@@ -107,6 +108,12 @@ def feed_command(
 
 
 def _sources(path: Path, rank: int | None) -> dict[int, Source]:
+    if path.is_file() and names_in(path) is not None:
+        raise ChakraError(
+            "this is an archive or a packed set, which is not fed as it is",
+            path=path,
+            remedy="Unpack it: a packed set with chakra generate unpack SET -o DIR.",
+        )
     if path.is_file():
         return {0 if rank is None else rank: path}
     found: dict[int, Source] = dict(find_ranks(path))

@@ -53,7 +53,7 @@ def formats_command(
         ("passed over", [form.name for form in others if form.own]),
         ("refused", [form.called for form in others if not form.own]),
     )
-    show_rows(console, [(label, ", ".join(names)) for label, names in rows])
+    show_rows(console, [(label, "; ".join(names)) for label, names in rows])
 
 
 def _as_dict(form: Format) -> dict[str, Any]:

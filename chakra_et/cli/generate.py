@@ -17,6 +17,7 @@ from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import make_directory
 from chakra_et.passes import cure, write_for_astra_sim
+from chakra_et.shown import number_of
 from chakra_et.workloads.algorithms import ALGORITHMS, algorithm
 from chakra_et.workloads.durations import Durations, Roofline, Table, device, devices, unknown
 from chakra_et.workloads.generate import program
@@ -44,6 +45,7 @@ EXAMPLES: Final = {
         ("chakra generate micro all --for astra-sim -o OUT", "small cases for simulators"),
         ("chakra generate collective ring --ranks 8 -o OUT", "an all-reduce as messages"),
         ("chakra generate text workload.txt --ranks 16 -o OUT", "a text of ASTRA-sim 1.0 or SimAI"),
+        ("chakra generate msccl allreduce.xml -o OUT", "an algorithm of MSCCL as messages"),
         ("chakra generate unpack set --ranks 0-7 -o OUT", "the files of some ranks"),
     ),
 }
@@ -140,8 +142,10 @@ def llm_command(
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(
-        f"{plan.model.name}: {told['parameters']:,} parameters, {told['world_size']} ranks, "
-        f"{told['micro_batches']} micro-batches, {told['flops']['total']:.4g} FLOP"
+        f"{plan.model.name}: {told['parameters']:,} parameters, "
+        f"{number_of(told['world_size'], 'rank')}, "
+        f"{number_of(told['micro_batches'], 'micro-batch', 'es')}, "
+        f"{told['flops']['total']:.4g} FLOP"
     )
     peak = told["peak_memory_bytes"]
     console.print(f"  memory of a rank: {peak / 1e9:.1f} GB at most, by closed form")
@@ -194,7 +198,7 @@ def _show_written(console: Console, output: Path | None, written: Written | None
     console.print(Text(str(output), style="bold"))
     console.print(
         f"  {written.nodes:,} nodes and {written.edges:,} edges in "
-        f"{written.file_bytes:,} bytes; {written.programs} distinct programs"
+        f"{written.file_bytes:,} bytes; {number_of(written.programs, 'distinct program')}"
     )
 
 
@@ -202,7 +206,7 @@ def _print_json(told: dict[str, Any]) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
 
 
-RanksOption = Annotated[int, typer.Option(help="How many ranks.")]
+RanksOption = Annotated[int, typer.Option(min=1, help="How many ranks.")]
 SizeOption = Annotated[int, typer.Option(metavar="BYTES", help="Bytes to communicate.")]
 DirectoryOption = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where to.")]
 DeviceOption = Annotated[
@@ -378,7 +382,9 @@ def _ranks(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal()):
+        numbers = first.isdecimal() and (last or first).isdecimal()
+        named = range(int(first), int(last or first) + 1) if numbers else range(0)
+        if not named:
             raise ChakraError(f"{text!r} is no list of ranks", remedy="Write it like 0-7,64.")
-        found += range(int(first), int(last or first) + 1)
+        found += named
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -13,13 +12,14 @@ from rich.table import Table
 from chakra_et.cli.show import node_facts, show_node, show_trace, trace_facts
 from chakra_et.cli.terminal import console_for, print_json, say, show_rows, show_table
 from chakra_et.converters.format import View
+from chakra_et.directory import told_passed_over
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input
 from chakra_et.model import Node, Trace
-from chakra_et.search import names_in
-from chakra_et.shown import line
+from chakra_et.search import PassedOver, names_in
+from chakra_et.shown import line, number_of
 
-_COUNTS = ("nodes", "records", "host nodes")
+_COUNTS = ("nodes", "records", "host nodes", "edges")
 
 
 EXAMPLES: Final = {
@@ -53,7 +53,12 @@ def info_command(
 
     Several files are listed in a table, one file is shown in full.
     """
-    found = [given for file in files for given in _inputs(file)]
+    found: list[Input] = []
+    others: list[PassedOver] = []
+    for file in files:
+        _look(file, found, others)
+    if not found:
+        raise ChakraError(told_passed_over(others) or "no file here", path=files[0])
     console = console_for()
     if node is not None:
         _show_one_node(console, found, node, as_json)
@@ -66,24 +71,28 @@ def info_command(
         _show_file(console, found[0], told[0])
     else:
         _show_files(console, told)
+    passed_over = told_passed_over(others)
+    if passed_over is not None:
+        say(console_for(stderr=as_json), passed_over)
     if any("problem" in facts for facts in told):
         raise typer.Exit(2)
 
 
-def _inputs(source: Path) -> Iterator[Input]:
-    """The file, or the files in it; those that no format recognises are passed over there."""
+def _look(source: Path, found: list[Input], others: list[PassedOver]) -> None:
+    """Add the file, or the files in it; those that no format recognises are passed over there."""
     names = names_in(source)
     if names is None:
         given = open_input(source)
         if given.view is View.NONE and not given.format.own:
             raise given.refused("a trace")
-        yield given
+        found.append(given)
         return
     for name in names:
+        path = source / name
         try:
-            yield open_input(source / name, str(source / name))
-        except FormatError:
-            continue
+            found.append(open_input(path, str(path)))
+        except FormatError as error:
+            others.append(PassedOver(str(path), error.problem))
 
 
 def _facts(given: Input) -> dict[str, Any]:
@@ -92,7 +101,9 @@ def _facts(given: Input) -> dict[str, Any]:
         return {}
     content = given.read()
     if given.view is View.TRACE:
-        return trace_facts(content)
+        facts = trace_facts(content)
+        # As elsewhere, the name tells the rank where the content does not.
+        return {**facts, "rank": given.rank if facts["rank"] is None else facts["rank"]}
     facts = {} if given.format.describe is None else given.format.describe(content)
     return {"rank": given.rank, **facts}
 
@@ -120,7 +131,7 @@ def _show_files(console: Console, told: list[dict[str, Any]]) -> None:
     for title in ("file", "format", "rank", "holds"):
         table.add_column(title, overflow="fold")
     for facts in told:
-        counts = [f"{facts[key]} {key}" for key in (*_COUNTS, "edges") if key in facts]
+        counts = [number_of(facts[key], key[:-1]) for key in _COUNTS if key in facts]
         if "problem" in facts:
             counts = [f"cannot be read: {facts['problem']}"]
         rank = facts.get("rank")

@@ -161,7 +161,7 @@ def _show(console: Console, done: Replay, verbose: bool) -> None:
             say(console, f"  {_explained(path, done.figures[rank])}")
     if len(ranks) < len(done.figures):
         left = len(done.figures) - len(ranks)
-        say(console, f"{left} more ranks, whose spans are less in error (-v shows all)", "dim")
+        say(console, f"{left} more ranks, none with a larger error (-v shows all)", "dim")
     if len(done.traces) > 1:
         say(console, f"{done.matched} communication nodes matched across ranks")
     for reason, count in done.unmatched.items():

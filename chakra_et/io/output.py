@@ -32,7 +32,8 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
     Until then it has a temporary name in the same directory; after an error nothing stays behind.
     A symbolic link stays, and the file that it leads to is replaced. What is no regular file (a
     device, a FIFO, `-` for standard output) is written to when all is there. A name that ends in
-    `.gz` or `.zst` is compressed. Raises OutputError when writing fails, and for an input.
+    `.gz` or `.zst` is compressed. Raises OutputError when writing fails, and for an input;
+    BrokenPipeError where nobody reads standard output any more.
     """
     target = Path(path)
     try:
@@ -42,6 +43,15 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         making = _written_through if _is_special(target) else _replaced
         with making(target) as raw, _compressed(raw, target) as stream:
             yield stream
+    except BrokenPipeError:
+        if is_standard_output(target):
+            # Whoever reads it has enough, as `head` does: the program ends, without a word.
+            raise
+        raise OutputError(
+            "what reads this pipe ended before it had all",
+            path=target,
+            remedy="Start it anew, or write to a file.",
+        ) from None
     except OSError as error:
         raise _cannot_be_written(target, error) from error
 

@@ -62,10 +62,12 @@ class Pass:
         """Check what is required, and run. Raises ChakraError where a required rule speaks."""
         broken = speaking(traces, self.requires)
         if broken:
+            from chakra_et.validators.rule import RULES
+
             rule, count, evidence = broken[0]
             raise ChakraError(
                 f"{self.name} cannot work: {count} findings of {rule}; the first: {evidence}",
-                remedy=f"See `chakra explain {rule}`.",
+                remedy=RULES[rule].cure,
             )
         return self.run(traces)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,16 @@ def test_refusals(feed: Any, options: tuple[str, ...], said: str) -> None:
     code, _, err = feed(*options)
     assert code != 0
     assert said in err
+
+
+def test_an_archive_is_refused(feed: Any, tmp_path: Path) -> None:
+    """Packed sets are archives, too."""
+    with zipfile.ZipFile(tmp_path / "set", "w") as archive:
+        for rank in (0, 1):
+            archive.write(tmp_path / f"t.{rank}.et", f"t.{rank}.et")
+    code, out, err = feed(path=tmp_path / "set")
+    assert (code, out) == (2, "")
+    assert "this is an archive or a packed set" in err
 
 
 def test_a_directory_without_ranks(feed: Any, tmp_path: Path) -> None:

@@ -449,7 +449,7 @@ def test_broken_graph_can_be_cured_if_cycles_may_be_cut(data: Path) -> None:
 
     one = read(data / "et/broken_graph.0.et.gz")
     given = TraceSet({0: one, 1: one})
-    with pytest.raises(ChakraError, match="ET105"):
+    with pytest.raises(ChakraError, match=r"ET105.*--cut-cycles"):
         passes.cure(given)
     cured = passes.cure(given, "astra-sim", cut=True)
     assert cured.left.rules == {"ET711", "ET723"}

@@ -62,7 +62,7 @@ def test_text_is_grouped_counted_and_cut(broken: Path) -> None:
     assert told.count("which is not there") == 3
     assert "and 3 more" in told
     assert f"cure: {RULES['ET102'].cure}" in told
-    assert "core: 6 error, 1 warning, 0 info; 1 files, 1 traces, 8 nodes" in told
+    assert "core: 6 errors, 1 warning, 0 info; 1 file, 1 trace, 8 nodes" in told
 
 
 def test_json_has_everything(broken: Path) -> None:

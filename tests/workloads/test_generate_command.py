@@ -31,7 +31,7 @@ def run(*words: str) -> str:
 def test_a_set_has_a_trace_of_each_rank_and_no_findings(model: str, tmp_path: Path) -> None:
     out = tmp_path / "set"
     told = run("llm", "--model", model, "--tp", "2", "--dp", "2", "--seq", "64", "-o", str(out))
-    assert "tiny: 98,624 parameters, 4 ranks, 1 micro-batches" in told
+    assert "tiny: 98,624 parameters, 4 ranks, 1 micro-batch," in told
     plan = Plan(model=load_model(model), tp=2, dp=2, sequence=64)
     traces = generate(plan, Roofline(device("a100")))
     assert {rank: chakra_et.read(out / f"trace.{rank}.et") for rank in traces} == dict(traces)
@@ -118,6 +118,8 @@ def test_a_packed_set_is_unpacked(model: str, tmp_path: Path) -> None:
     assert not (tmp_path / "some" / "trace.0.et").exists()
     with pytest.raises(chakra_et.ChakraError, match="'1;2' is no list of ranks"):
         run("unpack", str(tmp_path / "packed"), "--ranks", "1;2", "-o", str(tmp_path / "x"))
+    with pytest.raises(chakra_et.ChakraError, match="'2-1' is no list of ranks"):
+        run("unpack", str(tmp_path / "packed"), "--ranks", "2-1", "-o", str(tmp_path / "x"))
 
 
 def test_a_model_that_does_not_fit_into_the_device_is_told() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console
 
 from chakra_et.errors import ChakraError
-from chakra_et.shown import line
+from chakra_et.shown import line, number_of
 from chakra_et.validators.engine import Outcome, Validation
 from chakra_et.validators.finding import Finding, Severity
 from chakra_et.validators.profiles import PROFILES, profile
@@ -56,12 +56,17 @@ def _line(finding: Finding, several: bool) -> str:
 
 
 def _summary(result: Validation) -> str:
-    counted = ", ".join(f"{result.count(s)} {s.label}" for s in reversed(Severity))
+    found = [number_of(result.count(s), s.label) for s in (Severity.ERROR, Severity.WARNING)]
+    found.append(f"{result.count(Severity.INFO)} info")
     accepted = sum(o.accepted for o in result.outcomes)
-    text = f"{result.profile.name}: {counted}"
     if accepted:
-        text += f", {accepted} accepted"
-    return f"{text}; {len(result.paths)} files, {result.traces} traces, {result.nodes} nodes"
+        found.append(f"{accepted} accepted")
+    read = (
+        number_of(len(result.paths), "file"),
+        number_of(result.traces, "trace"),
+        number_of(result.nodes, "node"),
+    )
+    return f"{result.profile.name}: {', '.join(found)}; {', '.join(read)}"
 
 
 def show_rule(rule_id: str) -> None:
