@@ -217,8 +217,9 @@ def _several_ranks(found: Found) -> list[str]:
     if len(often) < 2:
         return []
     return [
-        f"the collectives are those of ranks {', '.join(map(str, often))}: profiles of several "
-        "processes with one number seem to be merged in one file; they were converted as one"
+        f"the collectives are those of ranks {', '.join(map(str, often))}, but of one process: "
+        "profiles with one process number were merged, or each thread is a rank; they were "
+        "converted as one rank"
     ]
 
 
