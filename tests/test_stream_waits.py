@@ -76,6 +76,8 @@ KINDS = {"copy kind": "DtoH", "src kind": "device", "dst kind": "pageable"}
     [
         ("Memcpy", KINDS, True),
         ("Memcpy", {**KINDS, "dst kind": "Pageable"}, True),
+        ("Memcpy", {**KINDS, "copy kind": "Device-to-Host"}, True),
+        ("Memcpy", {**KINDS, "copy kind": "Host-to-Host"}, False),
         ("Memcpy", {**KINDS, "dst kind": "pinned"}, False),
         ("Memcpy", {**KINDS, "copy kind": "HtoD", "src kind": "pageable"}, False),
         ("Memcpy", {"copy kind": ["DtoH"], "dst kind": None}, False),

@@ -199,7 +199,9 @@ def _says_pageable(args: bytes) -> bool:
         copy = msgspec.json.decode(args, type=_Copy)
     except (msgspec.DecodeError, RecursionError):
         return False
-    return str(copy.target).lower() == "pageable" and str(copy.kind).lower() in ("dtoh", "")
+    # Whatever the direction is called, it begins with where the copy comes from.
+    from_host = str(copy.kind).lower().startswith("h")
+    return str(copy.target).lower() == "pageable" and not from_host
 
 
 def copy_edges(table: Activities, copies: Rows) -> EdgeList:
