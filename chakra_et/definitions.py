@@ -1062,9 +1062,9 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_STRING,
         unit="",
         meaning=(
-            "Where the facts about the communication come from: kernel args, host attributes, "
-            "positional inputs, kernel name, annotation, the call that asked, other ranks; several "
-            "are separated by commas."
+            "Where the facts about the communication come from: kernel args, operation args, host "
+            "attributes, positional inputs, input tensors, kernel name, annotation, operation "
+            "around, the call that asked, other ranks; several are separated by commas."
         ),
         writers=("chakra-et",),
         readers=(),
@@ -1857,9 +1857,9 @@ class NodeAttributes:
 
     @property
     def comm_facts(self) -> str | None:
-        """Where the facts about the communication come from: kernel args, host attributes,
-        positional inputs, kernel name, annotation, the call that asked, other ranks; several are
-        separated by commas.
+        """Where the facts about the communication come from: kernel args, operation args, host
+        attributes, positional inputs, input tensors, kernel name, annotation, operation around,
+        the call that asked, other ranks; several are separated by commas.
         """
         return self._text("comm_facts")
 
