@@ -58,6 +58,7 @@ def convert_files(
     align_clocks: bool = False,
     jobs: int | None = None,
     force: bool = False,
+    skip: PathLike | None = None,
     step: Step | None = None,
 ) -> Conversions:
     """Convert files of any kind that is read here, told by content, in any order.
@@ -65,7 +66,8 @@ def convert_files(
     Directories are descended and archives are opened. Host traces and profiles are paired by
     process id, else by the rank in metadata or name; a file without a counterpart is converted
     alone. A profile that was merged from several processes stands for the profiles of each. ETs
-    are written as they are. Files of a directory that are no traces are passed over.
+    are written as they are. Files of a directory that are no traces are passed over. A directory
+    `skip`, by default the output, is not entered.
 
     `output` is a file if its name ends like one (`.et`, `.json`, `.gz`, `.zst`), and then there
     must be but one rank; else it is a directory that gets `{prefix}.{rank}.et` for each rank, and
@@ -82,7 +84,8 @@ def convert_files(
         raise ChakraError(f"{jobs} jobs", remedy="Give --jobs a number from 1 on.")
     options = Options(strict, window(steps, annotation), align_clocks)
     target = None if output is None else Path(output)
-    pairs, others = find_pairs([files] if isinstance(files, (str, Path)) else files, target)
+    skipped = target if skip is None else Path(skip)
+    pairs, others = find_pairs([files] if isinstance(files, (str, Path)) else files, skipped)
     if rank is not None:
         _expect_one(pairs, "--rank is about one rank")
         pairs = [replace(pairs[0], asked=rank)]

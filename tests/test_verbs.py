@@ -104,6 +104,16 @@ def test_zeros_are_left_out_of_a_report(tmp_path: Path) -> None:
     done = chakra("convert", host, "-o", tmp_path / "x.et")
     assert " 0 " not in done.words
     assert "device" not in done.output
+    chakra_et.write(trace(node(1)), tmp_path / "one.et")
+    done = chakra("convert", tmp_path / "one.et", "-o", tmp_path / "y.et")
+    assert [line.split()[0] for line in done.output.splitlines()[1:]] == ["ET", "nodes"]
+    assert "1 node, 0 edges" in done.output
+
+
+def test_a_report_is_headed_by_the_input_where_the_output_comes_later(tmp_path: Path) -> None:
+    host = EXAMPLES / "simple_add" / "host.json.gz"
+    done = chakra("convert", host, "--for", "astra-sim", "-o", tmp_path / "out")
+    assert done.output.startswith(f"{host}: 38 nodes, ")
 
 
 def test_nothing_is_wrapped_or_cut_in_a_pipe(tmp_path: Path) -> None:

@@ -157,7 +157,14 @@ def convert_command(
     with working("converting") as step:
         if files:
             conversions = convert_files(
-                files, written, prefix=name, jobs=jobs, force=force, step=step, **options
+                files,
+                written,
+                prefix=name,
+                jobs=jobs,
+                force=force,
+                skip=output,
+                step=step,
+                **options,
             )
         else:
             conversions = Conversions([convert(host, device, written, **options)], [])

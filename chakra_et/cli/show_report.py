@@ -15,6 +15,7 @@ from chakra_et.cli.terminal import WARNING, Row, say, show_rows, show_table, siz
 from chakra_et.conversion import Conversion
 from chakra_et.directory import Conversions, told_passed_over
 from chakra_et.linker.report import Report, Tally
+from chakra_et.shown import number_of
 
 _WARNINGS_SHOWN: Final = 5
 _JOINED_SHOWN: Final = 3
@@ -38,16 +39,31 @@ def show_conversions(console: Console, conversions: Conversions, verbose: bool =
 def _show_one(console: Console, conversion: Conversion, verbose: bool, last: list[Row]) -> None:
     report = conversion.report
     rank = "" if report.rank is None else f" (rank {report.rank})"
-    say(console, f"{conversion.output or 'read'}{rank}: {_written(report)}", "bold")
-    show_rows(console, (_in_full(report) if verbose else _in_short(report)) + last)
+    name = conversion.output or " and ".join(_paths(report))
+    say(console, f"{name}{rank}: {_written(report)}", "bold")
+    rows = _in_full(report) if verbose else _in_short(report)
+    show_rows(console, [row for row in rows if row[1]] + last)
+
+
+def _paths(report: Report) -> list[str]:
+    """The files that were read."""
+    return [file["path"] for file in (report.host, report.device, report.trace) if file is not None]
 
 
 def _written(report: Report) -> str:
-    output = report.output
-    if output is None:
-        return f"{sum(report.nodes.values())} nodes"
-    text = f"{output['nodes']} nodes, {output['edges']} edges"
-    return text if output["bytes"] is None else f"{text}, {size(output['bytes'])}"
+    nodes, edges = _totals([report])
+    text = f"{number_of(nodes, 'node')}, {number_of(edges, 'edge')}"
+    file_bytes = None if report.output is None else report.output["bytes"]
+    return text if file_bytes is None else f"{text}, {size(file_bytes)}"
+
+
+def _totals(reports: Iterable[Report]) -> tuple[int, int]:
+    """How many nodes and edges there are in all."""
+    told = [
+        (sum(report.nodes.values()), sum(count for count, _ in report.edges.values()))
+        for report in reports
+    ]
+    return sum(nodes for nodes, _ in told), sum(edges for _, edges in told)
 
 
 def _in_short(report: Report) -> list[tuple[str, str]]:
@@ -56,8 +72,7 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
     lines += [("repaired", _repair(repair)) for repair in report.repairs]
     lines += [("joined", text) for text in _joined([report])]
     lines += [("nodes", _counts(report.nodes)), ("edges", _edges([report]))]
-    if report.communication:
-        lines.append(("communication", _communication([report])))
+    lines.append(("communication", _communication([report])))
     return lines
 
 
@@ -164,8 +179,7 @@ def _show_run(console: Console, conversions: Conversions, last: list[Row]) -> No
     """Several ranks: a row for each, and sums below."""
     reports = [conversion.report for conversion in conversions]
     outputs = [report.output for report in reports if report.output is not None]
-    nodes = sum(sum(report.nodes.values()) for report in reports)
-    edges = sum(count for report in reports for count, _ in report.edges.values())
+    nodes, edges = _totals(reports)
     folder = conversions[0].output.parent if conversions[0].output else None
     place = f"{folder}: " if folder is not None else ""
     written = f", {size(sum(output['bytes'] for output in outputs))}" if outputs else ""
@@ -174,10 +188,8 @@ def _show_run(console: Console, conversions: Conversions, last: list[Row]) -> No
     if len(reports) > _RANKS_SHOWN:
         say(console, f"  and {len(reports) - _RANKS_SHOWN} more ranks (-v shows all)", "dim")
     rows = [("joined", text) for text in _joined(reports)[:_JOINED_SHOWN]]
-    rows.append(("edges", _edges(reports)))
-    if any(report.communication for report in reports):
-        rows.append(("communication", _communication(reports)))
-    show_rows(console, rows + last)
+    rows += [("edges", _edges(reports)), ("communication", _communication(reports))]
+    show_rows(console, [row for row in rows if row[1]] + last)
 
 
 def _ranks(conversions: Conversions) -> Table:
