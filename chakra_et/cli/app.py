@@ -131,6 +131,8 @@ def _with_memory(verb: Callable[..., None]) -> Callable[..., None]:
 
 def _end(number: int, _frame: object) -> None:
     """End as after an error, so that no half file and no other process stays behind."""
+    # Some send the signal twice, to the process and to its group: once is enough.
+    signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
 

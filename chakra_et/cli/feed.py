@@ -18,7 +18,7 @@ from chakra_et.feeder.options import Options, edge_kinds
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.model.nodes import type_label
 from chakra_et.search import names_in
-from chakra_et.shown import shown
+from chakra_et.shown import number_of, shown
 
 EXAMPLES: Final = {
     "feed": (
@@ -142,7 +142,7 @@ def _serve_grpc(
         ) from None
     server = Server(sources, address, options=options, limits=limits, public=public)
     server.start()
-    typer.echo(f"serving {len(sources)} ranks at {server.address}", err=True)
+    typer.echo(f"serving {number_of(len(sources), 'rank')} at {server.address}", err=True)
     try:
         server.wait()
     except KeyboardInterrupt:

@@ -428,7 +428,10 @@ def test_grpc_sigterm_ends_a_server_with_open_sessions(remote: Any, tmp_path: Pa
         feeder = RemoteFeeder(remote.GrpcChannel(address))
         assert feeder.counts().ready == 1
         process.terminate()
+        time.sleep(0.2)
+        process.terminate()  # as of those that signal the process and its group
         assert process.wait(timeout=60) == 128 + signal.SIGTERM
+        assert process.stderr.read() == ""
         feeder.close()
 
 
