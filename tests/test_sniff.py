@@ -132,6 +132,8 @@ OTHERS = {
     "r.ncu-rep": (bytes(range(256)), r"a report of Nsight Compute.*PyTorch's profiler"),
     "report": (b"NVR\x00" + bytes(256), "a report of Nsight Compute"),
     "r.sqlite": (b"SQLite format 3\x00" + bytes(256), r"an SQLite database.*PyTorch's profiler"),
+    "notes.txt": (b"\nnotes about the run\n", "neither JSON nor an ET in protobuf"),
+    "world_size": (b"8\n", "neither JSON nor an ET in protobuf"),
     "t.lz4": (b"\x04\x22\x4d\x18" + bytes(256), r"compressed with lz4.*Unpack it"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,9 @@ from chakra_et.model import Trace
 
 _DAMAGED: Final = "The file may have been cut or changed; copy or write it again."
 _REMEDY: Final = "It is an ET already; use it as it is."
+_TEXT: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]*")
+"""What no ET begins with: among the tags and lengths of a record are control characters."""
+_TEXT_BYTES: Final = 1 << 10
 
 
 def _recognise(head: Head) -> int | None:
@@ -28,6 +32,9 @@ def _recognise(head: Head) -> int | None:
     if head.is_json:
         return None
     start = head.start
+    if _TEXT.fullmatch(start[:_TEXT_BYTES]):
+        # A text whose first line is empty or a single character looks like a length and a tag.
+        return None
     if start[:1] in (b"\x00", b"\x0a", b"\x12"):
         return 0
     at = 0
