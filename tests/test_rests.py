@@ -172,3 +172,38 @@ def test_a_call_lasts_until_what_waits_for_another_stream(tmp_path: Path) -> Non
     assert replay(trace).figures[0].span_error == 0
     (last,) = (n for n in trace.nodes.where(name="last") if not n.rest_of)
     assert last.self_ns == 87_000
+
+
+def test_a_thread_that_begins_with_a_wait_begins_when_it_did(tmp_path: Path) -> None:
+    """Another thread has launched what it waits for, before; nothing on its own came first."""
+    profile = tail().call("cudaDeviceSynchronize", 500, 20, 9, tid=OTHER)
+    trace = converted(profile, tmp_path).trace
+    wait, again = (
+        found.nodes.where(name="cudaDeviceSynchronize")[0] for found in (trace, replay(trace).trace)
+    )
+    assert again.start_ns == wait.start_ns
+
+
+def test_a_call_does_not_wait_for_later_work_without_a_launch(tmp_path: Path) -> None:
+    """What began after the call was over was launched after it, by whatever was not recorded."""
+    profile = (
+        Profile()
+        .call("cudaLaunchKernel", 0, 5, 1)
+        .kernel("before", 10, 100, 1)
+        .call("cudaDeviceSynchronize", 20, 95, 2)
+        .op("next", 120, 30)
+        .kernel("unlaunched", 400, 50, 77)
+        .kernel("unlaunched too", 410, 50, 78, stream=8)
+        .call("cudaLaunchKernel", 500, 5, 3)
+        .kernel("behind", 510, 20, 3)
+        .call("cudaDeviceSynchronize", 520, 15, 4)
+    )
+    trace = convert(None, profile.write(tmp_path / "device.json")).trace
+    done = replay(trace)
+    assert done.figures[0].span_error == 0
+    first, last = (
+        {s for s, *_ in n.edges} for n in done.trace.nodes.where(name="cudaDeviceSynchronize")
+    )
+    names = {n.id: n.name for n in trace.nodes}
+    assert {"unlaunched", "unlaunched too"} & {names[i] for i in first} == set()
+    assert "behind" in {names[i] for i in last}

@@ -89,7 +89,7 @@ def columns_of(trace: Trace) -> Columns:
         late=late,
         contention=contention,
         returns=_returns(trace, edges, kind),
-        release=np.where(_held(len(nodes), edges, kind), np.maximum(released, origin), start),
+        release=np.where(_held(trace, edges, kind), np.maximum(released, origin), start),
         timed=timed,
         counts=_counts(trace),
         device=device,
@@ -99,14 +99,18 @@ def columns_of(trace: Trace) -> Columns:
     )
 
 
-def _held(count: int, edges: EdgeRows, kind: npt.NDArray[np.uint8]) -> Mask:
+def _held(trace: Trace, edges: EdgeRows, kind: npt.NDArray[np.uint8]) -> Mask:
     """Which nodes something on the host leads to."""
     # Who called a node does not begin it, but on the same thread, which program order tells.
     # Where program order and launches are told, data says nothing of what begins a node.
     told = np.isin(kind, (EdgeKind.PROGRAM, EdgeKind.LAUNCH)).any()
     others = (*_DEVICE_KINDS, EdgeKind.DATA, EdgeKind.CALL) if told else _DEVICE_KINDS
-    held = np.zeros(count, np.bool_)
-    held[edges.target[~np.isin(kind, others)]] = True
+    begins = ~np.isin(kind, others)
+    if told:
+        # What a thread begins with may wait for a device, but nothing else calls for it.
+        begins &= (kind != EdgeKind.SYNC) | ~trace.nodes.attributes.present("thread")[edges.target]
+    held = np.zeros(len(trace.nodes), np.bool_)
+    held[edges.target[begins]] = True
     return held
 
 

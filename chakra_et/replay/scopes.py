@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ from chakra_et.replay.resolving import Waiting
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+_SLACK_NS: Final = 10_000
+"""So much later than the call that waited for it may work seem to end: its clock is another one."""
 
 
 def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mask]:
@@ -35,6 +39,9 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
         launch = np.full(len(columns), -1, np.int64)
         launching = columns.kind == EdgeKind.LAUNCH
         launch[columns.edges.target[launching]] = columns.edges.source[launching]
+        launch[work] = np.where(
+            launch[work] >= 0, launch[work], _not_before(columns, scopes, work, stream)
+        )
         launched_by = np.where(launch[work] >= 0, launch[work] + begin, -1)
         parts.append((work + begin, stream + streams, launched_by))
         streams += names
@@ -43,6 +50,26 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
         columns_of_work = [np.concatenate(column) for column in zip(*parts, strict=True)]
         waiting.work, waiting.stream, waiting.launch = columns_of_work
     return waiting, np.concatenate(found_anew) if found_anew else np.zeros(0, np.bool_)
+
+
+def _not_before(columns: Columns, scopes: dict[int, list[int]], work: Rows, stream: Rows) -> Rows:
+    """The last call that waited for each work's stream and was over before the work was; else -1.
+
+    Where nothing tells when work was launched, calls tell that did not wait for it: it counts as
+    launched when the last of them has ended.
+    """
+    result = np.full(len(work), -1, np.int64)
+    calls: dict[int, list[int]] = {}
+    for row, numbers in scopes.items():
+        for number in numbers:
+            calls.setdefault(number, []).append(row)
+    for number, rows in calls.items():
+        mine = np.flatnonzero(stream == number)
+        over = np.array(rows, np.int64)[np.argsort(columns.end[rows], kind="stable")]
+        ended = columns.end[work[mine]] - _SLACK_NS
+        place = np.searchsorted(columns.end[over], ended, "left") - 1
+        result[mine] = np.where(place >= 0, over[place], -1)
+    return result
 
 
 def _of_rank(columns: Columns) -> tuple[dict[int, list[int]], Rows, Rows, int]:

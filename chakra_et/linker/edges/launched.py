@@ -26,7 +26,8 @@ class Launched:
     `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`
     ascending within a lane: the end of the launching call or the start of the work, whichever is
     earlier, or that of what stands before it on the stream if that is later. Work without a launch
-    in the profile counts as launched at once. `place[a]` is where activity a stands in `work`.
+    in the profile counts as launched at once. `place[a]` is where activity a stands in `work`;
+    `start` is when each piece begins.
     """
 
     work: Rows
@@ -37,6 +38,7 @@ class Launched:
     base: int
     keys: Rows
     place: Rows
+    start: Rows
 
     def last_before(self, lane: Rows, time: Rows) -> Rows:
         """The last work launched on each lane by each time (rows; `NONE` if there is none)."""
@@ -46,6 +48,25 @@ class Launched:
     def first_after(self, lane: Rows, time: Rows) -> Rows:
         """The first work launched on each lane after each time (rows; `NONE` if there is none)."""
         return self._rows(np.searchsorted(self.keys, _keys(lane, time, self.base), "right"), lane)
+
+    def over_by(self, table: Activities, last: Rows, time: int) -> Rows:
+        """The same work, but what stood before it on its stream for work without a launch that
+        ended after a time: of that it is not known whether it had been launched.
+
+        Left out where nothing had both been launched and ended.
+        """
+        result = last.copy()
+        for i in np.flatnonzero(
+            (table.launch[last] == NONE) & (table.end_ns[last] > time)
+        ).tolist():
+            place = int(self.place[last[i]])
+            first = int(np.searchsorted(self.lane, self.lane[place], "left"))
+            place = first + int(np.searchsorted(self.start[first:place], time, "right")) - 1
+            # The last that had begun may still run.
+            place -= place >= first and bool(table.end_ns[self.work[place]] > time)
+            result[i] = self.work[place] if place >= first else NONE
+        known: Rows = result[result != NONE]
+        return known
 
     def place_after(self, lane: int, time: int) -> int:
         """The place in `work` of what is launched on a lane first after a time, or `NONE`."""
@@ -84,7 +105,9 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     when = np.where(when == UNTIMED, base, when)
     place = np.full(len(table), NONE, np.int64)
     place[work] = np.arange(len(work))
-    return Launched(work, lane, when, lanes, lane_of, base, _keys(lane, when, base), place)
+    return Launched(
+        work, lane, when, lanes, lane_of, base, _keys(lane, when, base), place, table.start_ns[work]
+    )
 
 
 def _keys(lane: Rows, time: Rows, base: int) -> Rows:

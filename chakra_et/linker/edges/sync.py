@@ -75,6 +75,7 @@ def sync_edges(
         else:
             last = launched.last_before(lanes, np.full(len(lanes), asked, np.int64))
             last = last[last != NONE]
+        last = launched.over_by(table, last, end)
         last = last[table.end_ns[last] <= end]
         if len(last) == 0:
             continue
