@@ -90,12 +90,13 @@ def open_tar(
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for item in archive:
-                name = _known_as(item.name)
-                if not item.isfile() or (member is not None and name != member):
+                if not item.isfile():
                     continue
-                names.append(name)
-                if len(names) > 1:
+                names.append(_known_as(item.name))
+                if member is None:
                     _chosen(path, names, member)
+                elif names[-1] != member:
+                    continue
                 yield from _content(archive, item)
                 if member is not None:
                     return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -190,16 +191,18 @@ def test_27_packing_is_told_by_content(tmp_path: Path, form: str, name: str) -> 
     assert converted(device=path).report.records["cpu_op"].kept == 2
 
 
-def test_27_a_member_of_an_archive(tmp_path: Path) -> None:
-    content = profile().write(tmp_path / "plain").read_bytes()
-    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
-        archive.writestr("a.json", content)
-        archive.writestr("b.json", content)
-    with pytest.raises(ChakraError, match=r"more than one file.*run.zip/a.json"):
-        convert(device=tmp_path / "run.zip")
-    assert converted(device=tmp_path / "run.zip" / "b.json").report.rank == 3
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_27_a_member_of_an_archive(tmp_path: Path, form: str) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("a.json", "b.json"):
+        profile().write(files / name)
+    archive = Path(shutil.make_archive(str(tmp_path / "run"), form, files))
+    with pytest.raises(ChakraError, match=rf"more than one file.*{archive.name}/a.json"):
+        convert(device=archive)
+    assert converted(device=archive / "b.json").report.rank == 3
     with pytest.raises(ChakraError, match=r"no such file in the archive.*a.json, b.json"):
-        convert(device=tmp_path / "run.zip" / "c.json")
+        convert(device=archive / "c.json")
 
 
 @pytest.mark.parametrize(
