@@ -207,3 +207,20 @@ def test_a_call_does_not_wait_for_later_work_without_a_launch(tmp_path: Path) ->
     names = {n.id: n.name for n in trace.nodes}
     assert {"unlaunched", "unlaunched too"} & {names[i] for i in first} == set()
     assert "behind" in {names[i] for i in last}
+
+
+def test_a_call_waits_for_work_of_another_thread_whose_launch_had_ended(tmp_path: Path) -> None:
+    """The launch's node lasts until its work begins, but the stream has the work before."""
+    profile = (
+        Profile()
+        .op("a", 0, 60)
+        .call("cudaLaunchKernel", 10, 5, 1)
+        .kernel("late", 200, 500, 1)
+        .op("b", 400, 900)
+        .call("cudaDeviceSynchronize", 100, 602, 2, tid=OTHER)
+        .op("then", 710, 400, tid=OTHER)
+    )
+    trace = converted(profile, tmp_path).trace
+    assert replay(trace).figures[0].span_error == 0
+    (then,) = replay(trace).trace.nodes.where(name="then")
+    assert then.start_ns - trace.nodes.start_ns.min() == 710_000

@@ -32,14 +32,16 @@ class Waiting:
     """Calls whose targets are found while running.
 
     `scopes[node]` lists the streams that a call waits for. `work` lists device work in the order of
-    each stream, `stream` the stream of each, and `launch` the call that launches it, -1 for work
-    launched before the trace began.
+    each stream, `stream` the stream of each, `launch` the call that launches it, -1 for work
+    launched before the trace began, and `own` how long after its node has begun that call
+    ends: then it has given the work to its stream, though the node may last until the work begins.
     """
 
     scopes: dict[int, list[int]] = field(default_factory=dict)
     work: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
     stream: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
     launch: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    own: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class _Queues:
@@ -111,8 +113,9 @@ def run_resolving(plan: Plan, waiting: Waiting) -> Times:
         followers = items[offsets[node] : offsets[node + 1]]
         kind = special[node]
         if kind & _LAUNCHES:
+            given = min(begin + calls.own[node], finish)
             for queue, work in launched[node]:
-                queue.append((finish, work))
+                queue.append((given, work))
         if kind & _AWAITED:
             followers += calls.followers.pop(node)
         for follower in followers:
@@ -140,6 +143,8 @@ class _Calls:
         self.start, self.end, self.waits, self.lag = start, end, waits, lag
         self.scopes = dict(waiting.scopes)
         self.queues = _Queues(waiting)
+        launch = waiting.launch.tolist()
+        self.own = dict(zip(launch, waiting.own.tolist(), strict=True))
         self.followers: dict[int, list[int]] = {}
         self.found: list[tuple[int, int]] = []
         self.special = bytearray(len(end))

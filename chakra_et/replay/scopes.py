@@ -25,7 +25,7 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
     The second part marks the edges, of all ranks one after the other, that these calls find anew.
     """
     waiting = Waiting()
-    parts: list[tuple[Rows, Rows, Rows]] = []
+    parts: list[tuple[Rows, ...]] = []
     found_anew = []
     streams = 0
     for columns, begin in zip(ranks, first.tolist(), strict=True):
@@ -43,13 +43,25 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
             launch[work] >= 0, launch[work], _not_before(columns, scopes, work, stream)
         )
         launched_by = np.where(launch[work] >= 0, launch[work] + begin, -1)
-        parts.append((work + begin, stream + streams, launched_by))
+        own = _own_ends(columns)[np.maximum(launch[work], 0)]
+        parts.append((work + begin, stream + streams, launched_by, own))
         streams += names
         found_anew.append(_found_anew(columns, scopes, work, stream))
     if parts:
         columns_of_work = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        waiting.work, waiting.stream, waiting.launch = columns_of_work
+        waiting.work, waiting.stream, waiting.launch, waiting.own = columns_of_work
     return waiting, np.concatenate(found_anew) if found_anew else np.zeros(0, np.bool_)
+
+
+def _own_ends(columns: Columns) -> Rows:
+    """How long after it begins each node's own part of its time ends."""
+    parts = columns.parts
+    ends = np.cumsum(parts.ns)
+    begins = (ends - parts.ns)[np.searchsorted(parts.node, parts.node, "left")]
+    mine = parts.owner == parts.node
+    own = np.zeros(len(columns), np.int64)
+    np.maximum.at(own, parts.node[mine], (ends - begins)[mine])
+    return own
 
 
 def _not_before(columns: Columns, scopes: dict[int, list[int]], work: Rows, stream: Rows) -> Rows:
