@@ -85,11 +85,11 @@ class Member:
         return self.told("SCATTER", *(inputs or [tensor]))
 
     def reduce_scatter(self) -> list[Communication]:
-        """gloo reduces each part for itself, on all ranks."""
+        """gloo reduces each part for itself: one node for each, which sum to the whole."""
         tensor = self.new()
         inputs = [torch.ones_like(tensor) for _ in self.ranks]
         dist.reduce_scatter(tensor, inputs, group=self.group)
-        return [self.told("ALL_REDUCE", part) for part in inputs]
+        return [self.told("REDUCE_SCATTER", part) for part in inputs]
 
     def reduce_scatter_tensor(self) -> Communication:
         tensor = self.new()
