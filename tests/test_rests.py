@@ -224,3 +224,21 @@ def test_a_call_waits_for_work_of_another_thread_whose_launch_had_ended(tmp_path
     assert replay(trace).figures[0].span_error == 0
     (then,) = replay(trace).trace.nodes.where(name="then")
     assert then.start_ns - trace.nodes.start_ns.min() == 710_000
+
+
+def test_a_copy_that_had_returned_long_ago_does_not_hold_up_what_waits(tmp_path: Path) -> None:
+    """The time to return runs beside the wait for another thread, not after it."""
+    profile = (
+        Profile()
+        .op("main", 0, 470)
+        .call("cudaMemcpy", 50, 30, 1, tid=OTHER)
+        .kernel("Memcpy DtoH (Device -> Pageable)", 55, 20, 1, cat="gpu_memcpy")
+        .call("cudaMemcpy", 480, 30, 2, tid=OTHER)
+        .kernel("Memcpy DtoH (Device -> Pageable)", 483, 20, 2, cat="gpu_memcpy")
+        .op("then", 520, 300, tid=OTHER)
+    )
+    trace = converted(profile, tmp_path).trace
+    assert replay(trace).figures[0].span_error == 0
+    second = trace.nodes.where(name="cudaMemcpy")[1]
+    assert second.return_ns == 5_000
+    assert second.own_start_ns is None, "it begins when the other thread has ended"

@@ -59,8 +59,7 @@ def own_time(
     _cut_copies(table, edges, copies, end)
     _begin_after_threads(table, time, begin, end, before)
     returned = _return_times(table, time, edges, copies, before)
-    _begin_after_copies(table, time, copies, begin, end, before)
-    begin[copies.target] += returned[copies.target]
+    _begin_after_copies(table, time, copies, begin, end, before, returned)
     for found in edges:
         if found.kind is EdgeKind.SYNC:
             np.maximum.at(begin, found.target, table.end_ns[found.source])
@@ -186,12 +185,18 @@ def _return_times(
 
 
 def _begin_after_copies(
-    table: Activities, time: HostTime, copies: EdgeList, begin: Rows, end: Rows, before: Rows
+    table: Activities,
+    time: HostTime,
+    copies: EdgeList,
+    begin: Rows,
+    end: Rows,
+    before: Rows,
+    returned: Rows,
 ) -> None:
     """What follows a blocking copy begins with the copy's end; the thread waited until then."""
     waiting = np.zeros(len(table), np.bool_)
     waiting[time.waiting] = True
-    ended = table.end_ns[copies.source]
+    ended = table.end_ns[copies.source] + returned[copies.target]
     also = waiting[copies.target]
     begin[copies.target] = np.where(also, np.maximum(begin[copies.target], ended), ended)
     previous = before[copies.target]
