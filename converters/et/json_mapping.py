@@ -263,9 +263,11 @@ def _value_from_json(kind: Kind | Enumeration | Message, value: Any, place: str)
         return from_json(kind, value, place)
     if isinstance(kind, Enumeration):
         named = {name: number for number, name in kind.names.items()}
-        if isinstance(value, str) and value not in named:
-            raise JsonError(f"no value has the name {value!r}", place)
-        return SCALARS[Kind.INT32].encode(_integer(Kind.INT32, named.get(value, value), place))
+        if isinstance(value, str):
+            if value not in named:
+                raise JsonError(f"no value has the name {value!r}", place)
+            value = named[value]
+        return SCALARS[Kind.INT32].encode(_integer(Kind.INT32, value, place))
     if kind in INTEGER_RANGES:
         return SCALARS[kind].encode(_integer(kind, value, place))
     if kind in (Kind.DOUBLE, Kind.FLOAT):
