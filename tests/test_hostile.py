@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from places import EXAMPLES
 
 import chakra_et
+from chakra_et import NodeType
 from chakra_et.cli import app
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.guard import reading
@@ -115,6 +116,25 @@ def test_odd_groups_beside_traces_are_told(tmp_path: Path, ranks: str) -> None:
     chakra_et.convert(HOST, output=tmp_path / "t.0.et")
     (tmp_path / "comm_groups.json").write_text('{"1":' + ranks + "}")
     assert "ET721" in chakra_et.validate(tmp_path, "astra-sim").rules
+
+
+@pytest.mark.parametrize("rank", [-1, 1 << 31, (1 << 63) - 1, 1 << 200, "1e9", None, [0]])
+def test_a_rank_that_cannot_be_is_no_rank(tmp_path: Path, rank: object) -> None:
+    """Ranks are 32-bit integers; neither the rank of the process nor a peer is made of others."""
+    place = {"ph": "X", "pid": 7, "tid": 7}
+    profile = {
+        "distributedInfo": {"rank": rank, "pg_config": [{"pg_name": "0", "ranks": [0, rank]}]},
+        "traceEvents": [
+            {**place, "cat": "cpu_op", "name": "c10d::send", "ts": 1, "dur": 9},
+            {**place, "cat": "user_annotation", "name": "gloo:send", "ts": 2, "dur": 3,
+             "args": {"Input type": ["float"], "Input Dims": [[4]]}},
+        ],
+    }  # fmt: skip
+    (tmp_path / "device.json").write_text(json.dumps(profile))
+    trace = chakra_et.convert(device=tmp_path / "device.json").trace
+    (message,) = trace.nodes.where(type=NodeType.COMM_SEND)
+    assert (message.comm_size, message.comm_src, message.comm_dst) == (16, None, None)
+    assert trace.rank is None
 
 
 # --- What is said -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from chakra_et.linker.communication_table import (
     element_bytes,
     operation,
 )
-from chakra_et.linker.process_groups import MOST_RANKS, parse_ranks
+from chakra_et.linker.process_groups import MOST_RANKS, parse_ranks, rank_number
 
 _CUT_LIST: Final = "..."
 _TELLING: Final = (
@@ -235,7 +235,8 @@ def _strided(args: dict[str, Any]) -> list[int]:
     )
     if start is None or size is None or start < 0 or not 0 < size <= MOST_RANKS:
         return []
-    return [start + (stride or 1) * place for place in range(size)]
+    ranks = [start + (stride or 1) * place for place in range(size)]
+    return ranks if rank_number(ranks[-1]) is not None else []
 
 
 def _bytes(elements: Any, dtype: Any) -> int | None:

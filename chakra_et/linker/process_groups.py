@@ -142,7 +142,7 @@ def find_groups(host: HostTrace | None, device: DeviceTrace | None, rank: int | 
     if rank is None and device is not None:
         rank = device.rank
     table = GroupTable(
-        rank=_integer(info.get("rank")) if rank is None else rank,
+        rank=rank_number(info.get("rank")) if rank is None else rank,
         world_size=_integer(info.get("world_size")),
     )
     configs = info.get("pg_config")
@@ -250,8 +250,14 @@ def parse_ranks(value: Any) -> list[int]:
         value = list(value)
     if not isinstance(value, list):
         return []
-    ranks = [_integer(item) for item in value]
+    ranks = [rank_number(item) for item in value]
     return [rank for rank in ranks if rank is not None] if None not in ranks else []
+
+
+def rank_number(value: Any) -> int | None:
+    """A rank that can be: ranks are 32-bit integers wherever they are written."""
+    rank = _integer(value)
+    return rank if rank is not None and 0 <= rank < 1 << 31 else None
 
 
 def _integer(value: Any) -> int | None:

@@ -16,10 +16,13 @@ _PID: Final = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|cuda_driver)"'
     rb'[^{}]*?"pid"\s*:\s*"?(\d{1,18})'
 )
-_RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,9})')
+_INFO: Final = rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"%s"\s*:\s*(\d{1,9})(?!\d)'
+_RANK: Final = re.compile(_INFO % b"rank")
 
 
-_WORLD: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"world_size"\s*:\s*(\d{1,9})')
+_WORLD: Final = re.compile(
+    rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"world_size"\s*:\s*(\d{1,9})(?!\d)'
+)
 
 
 def _recognise(head: Head) -> int | None:

@@ -17,9 +17,9 @@ Mark = tuple[Any, ...]
 """What tells processes apart: a rank in a group, a rank in a label, the beginning of a label."""
 
 _MEMBER_KEY: Final = b'"Rank"'
-_RANK: Final = re.compile(r"\brank[-_ :#]*(\d+)", re.IGNORECASE)
+_RANK: Final = re.compile(r"\brank[-_ :#]*(\d{1,9})(?!\d)", re.IGNORECASE)
 _BEGINNING: Final = re.compile(r"(.*\D)\d+", re.DOTALL)
-_NUMBERED: Final = re.compile(r"\[?[A-Za-z]*[-_]?(\d+)[\]\s_:/-]+")
+_NUMBERED: Final = re.compile(r"\[?[A-Za-z]*[-_]?(\d{1,9})[\]\s_:/-]+")
 """The beginning of a label that holds a rank: `[TP01] `, `rank1_`, `1_`."""
 
 
@@ -112,5 +112,7 @@ def _rank(mark: Mark) -> int | None:
         ranks, place = msgspec.json.decode(mark[2]), int(mark[3])
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    known = isinstance(ranks, list) and 0 <= place < len(ranks) and isinstance(ranks[place], int)
-    return int(ranks[place]) if known else None
+    if not isinstance(ranks, list) or not 0 <= place < len(ranks):
+        return None
+    rank = ranks[place]
+    return rank if isinstance(rank, int) and 0 <= rank < 1 << 31 else None
