@@ -14,15 +14,11 @@ _OBJECT: Final = json_keys(
 _BARE_EVENTS: Final = re.compile(rb'\[\s*(\]|\{.*?"ph"\s*:)', re.DOTALL)
 _PID: Final = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|cuda_driver)"'
-    rb'[^{}]*?"pid"\s*:\s*"?(\d{1,18})'
+    rb'[^{}]*?"pid"\s*:\s*"?(\d{1,18})(?!\d)'
 )
 _INFO: Final = rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"%s"\s*:\s*(\d{1,9})(?!\d)'
 _RANK: Final = re.compile(_INFO % b"rank")
-
-
-_WORLD: Final = re.compile(
-    rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"world_size"\s*:\s*(\d{1,9})(?!\d)'
-)
+_WORLD: Final = re.compile(_INFO % b"world_size")
 
 
 def _recognise(head: Head) -> int | None:
