@@ -70,7 +70,7 @@ def _spans(
         if len(alike) != 1:
             return None
         members.append(alike[0])
-    if not any(transfer.kind in _TOGETHER for transfer in unit.transfers):
+    if not members or not any(transfer.kind in _TOGETHER for transfer in unit.transfers):
         return None
     begins, ends = [], []
     for member in members:
