@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -49,6 +50,7 @@ class Seen:
         self.device_names: list[str] = [] if device is None else device.names.in_order
         self.texts = [] if host is None else host.texts.in_order
         self.attributes: dict[int, dict[str, Any]] = {}
+        self._facts: dict[tuple[int, int], Facts | None] = {}  # by rows of both files
         if host is not None:
             for name, attribute in host.attributes.items():
                 for row, value in zip(attribute.rows, attribute.values, strict=True):
@@ -169,8 +171,15 @@ class Seen:
         """What the record of a collective says: its attributes, inputs, and profiled arguments."""
         if row == NONE:
             return None
+        place = int(self.table.host[row]), int(self.table.record[row])
+        if place not in self._facts:
+            self._facts[place] = self._read_facts(*place)
+        facts = self._facts[place]
+        # Whoever asks adds what else is told.
+        return None if facts is None else replace(facts, sources=[*facts.sources])
+
+    def _read_facts(self, host_row: int, record: int) -> Facts | None:
         facts = Facts()
-        host_row, record = int(self.table.host[row]), int(self.table.record[row])
         if host_row != NONE:
             facts.merge(attribute_facts(self.attributes.get(host_row, {})))
             facts.merge(self._positional_facts(host_row))
