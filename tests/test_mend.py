@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +218,43 @@ def test_the_work_grows_with_the_size_whatever_the_damage(kind: str) -> None:
         work.append(array.looked_at)
         assert array.looked_at <= 20 * (len(text) + (1 << 18))
     assert work[1] <= 4.5 * work[0] + (1 << 18)
+
+
+KNOWN = [b'{"id":"', b'{"id":1,"name":"', b'{"id":[']
+OPENINGS = [*KNOWN, b'{"name":"', b'{"zz":"', b'{"zz":{},', b'{"id":']
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_openings_that_never_close_cost_few_steps(opening: bytes) -> None:
+    calls = []
+    for times in (40_000, 80_000):
+        text = b'{"schema": "x", "nodes": [{"id": 1}, ' + opening * times
+        array = mended_array(text, 1 << 16, Repairs(Path("file.json")))
+        calls.append(calls_of(lambda array=array: [*array]))  # type: ignore[misc]
+    assert calls[1] - calls[0] < 1.5 * len(opening) * 40_000
+
+
+def calls_of(run: Callable[[], object]) -> int:
+    """How many functions are called, which is how the work of Python is measured."""
+    count = itertools.count()
+    before = sys.getprofile()
+    sys.setprofile(lambda _frame, event, _: event.endswith("call") and next(count))
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return next(count)
+
+
+@pytest.mark.parametrize("opening", KNOWN)
+@pytest.mark.parametrize("times", [1, 199, 200, 201, 300, 5000])
+def test_each_opening_that_never_closes_is_counted_and_no_record_behind_it_lost(
+    opening: bytes, times: int
+) -> None:
+    text = b'{"schema": "x", "nodes": [{"id": 1}, ' + opening * times + b'x, {"id": 2}, {"id": 3}]}'
+    elements, repairs = read(text, 1 << 16)
+    assert [element.id for element in elements][-1] == 3
+    assert repairs.left_out + len(elements) >= times
 
 
 def test_unique_first_keys_cost_one_look() -> None:

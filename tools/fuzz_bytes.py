@@ -141,20 +141,21 @@ def _tarred(rng: random.Random, text: bytes) -> bytes:
 CONTAINERS: Final = (_gzip_members, _zstd_frames, _zipped, _tarred)
 
 
-def bomb(rng: random.Random, text: bytes) -> bytes:
-    """Some hundred megabytes that pack well."""
+def bomb(rng: random.Random, text: bytes) -> tuple[bytes, int]:
+    """Some hundred megabytes that pack well, and how many bytes they are."""
     filler = rng.choice((b" ", b"\x00", b'{"ph":"X"},', b'"', b"[", b'{"id":', b'{"name":"', text))
     at = some_place(rng, text)
     block = filler * max(1, (1 << 20) // max(len(filler), 1))
     count = rng.choice((8, 64, 400))
+    size = len(text) + count * len(block)
     if rng.random() < 0.5:
         compress = zstandard.ZstdCompressor(1).compressobj()
         parts = [compress.compress(text[:at]), *(compress.compress(block) for _ in range(count))]
-        return b"".join([*parts, compress.compress(text[at:]), compress.flush()])
+        return b"".join([*parts, compress.compress(text[at:]), compress.flush()]), size
     target = io.BytesIO()
     with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=1) as stream:
         stream.write(text[:at])
         for _i in range(count):
             stream.write(block)
         stream.write(text[at:])
-    return target.getvalue()
+    return target.getvalue(), size

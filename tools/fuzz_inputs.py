@@ -40,8 +40,12 @@ from chakra_et.linker.report import Report
 from chakra_et.shown import shown
 
 SECONDS: Final = 20
-"""One input that takes more processor time hangs."""
+BYTES_A_SECOND: Final = 5_000_000
+"""An input hangs that takes more processor time than this, and than its bytes give it. All is
+faster; a loaded machine, whose caches are shared, takes several times as long."""
 MEMORY: Final = 3 << 30
+EACH: Final = 1000
+"""After so many inputs it is told how they ended."""
 NAMES: Final = (
     "input", "input.json", "trace.0.et", "rank3_trace.json.gz", "t.nsys-rep", "comm_groups.json",
     "\x1b[31m.et", os.fsdecode(b"\xff\xfe.json"), "a b\n.json", "n" * 240 + ".json",
@@ -54,10 +58,10 @@ class HangError(BaseException):
     """An input took too long."""
 
 
-def made(rng: random.Random, corpus: Seeds, bombs: float) -> tuple[str, bytes]:
-    """How an input was made, and the input."""
+def made(rng: random.Random, corpus: Seeds, bombs: float) -> tuple[str, bytes, int]:
+    """How an input was made, the input, and how many bytes it unpacks to."""
     if rng.random() < bombs:
-        return "bombs", bomb(rng, rng.choice(corpus.texts))
+        return "bombs", *bomb(rng, rng.choice(corpus.texts))
     way = rng.choices(list(SHARES), list(SHARES.values()))[0]
     if way == "json":
         text = mutate_json(rng, rng.choice(corpus.documents))
@@ -70,7 +74,7 @@ def made(rng: random.Random, corpus: Seeds, bombs: float) -> tuple[str, bytes]:
             text = rng.choice(BYTES)(rng, text, corpus.texts)[: 1 << 19]
     if way == "containers":
         text = contained(rng, text)
-    return way, text
+    return way, text, len(text)
 
 
 def adds_up(report: Report) -> bool:
@@ -135,16 +139,24 @@ class Fuzzer:
             while time.monotonic() < until and self.ended.total() < most:
                 self._try(seed, Path(folder))
                 seed += 1
+                if self.ended.total() % EACH == 0:
+                    self.tell()
+
+    def tell(self) -> None:
+        """Say what was tried so far, and how it ended."""
+        for counts in (self.ways, self.ended):
+            print(", ".join(f"{count} {how}" for how, count in sorted(counts.items())))
+        print(f"longest {self.longest:.1f} s of processor time, {peak_mebibytes()} MiB of memory")
+        sys.stdout.flush()
 
     def _try(self, seed: int, folder: Path) -> None:
         rng = random.Random(seed)
-        way, content = made(rng, self.corpus, self.bombs)
+        way, content, size = made(rng, self.corpus, self.bombs)
         self.ways[way] += 1
         path, output = folder / rng.choice(NAMES), folder / "out.et"
         path.write_bytes(content)
         begun = time.process_time()
-        # What unpacks to hundreds of megabytes takes its time.
-        signal.setitimer(signal.ITIMER_PROF, SECONDS * (5 if way == "bombs" else 1))
+        signal.setitimer(signal.ITIMER_PROF, SECONDS + size / BYTES_A_SECOND)
         try:
             self.ended[attempt(rng, path, output)] += 1
         except (Exception, HangError):
@@ -203,10 +215,8 @@ def main() -> int:
     fuzzer = Fuzzer(seeds(options.data), options.keep, options.bombs)
     with suppress(KeyboardInterrupt):
         fuzzer.run(options.seed, options.seconds, options.inputs)
-    for counts in (fuzzer.ways, fuzzer.ended):
-        print(", ".join(f"{count} {how}" for how, count in sorted(counts.items())))
+    fuzzer.tell()
     print(f"{fuzzer.ended.total()} inputs tried from seed {options.seed}")
-    print(f"longest {fuzzer.longest:.1f} s of processor time, {peak_mebibytes()} MiB of memory")
     return 1 if fuzzer.ended["FAILED"] else 0
 
 

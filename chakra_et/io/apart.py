@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from chakra_et.io.ahead import FILL_BYTES, Ahead
 from chakra_et.io.json_array import WALKER, may_be_cut
-from chakra_et.io.mend import COMMA, Mender, MendError
+from chakra_et.io.mend import COMMA, DEPTH, Mender, MendError
 from chakra_et.io.mend import STRAY as STRAY_COMMA
 from chakra_et.io.openings import Openings, first_key
 from chakra_et.io.repairs import Repairs
@@ -43,6 +43,8 @@ _REACHES: Final = 4
 """A damaged element may hold 2**4 - 2 things that look like openings of elements."""
 _TIMES: Final = 16
 """Text is looked at so many times on average; when that is used up, each part once."""
+_LOOK_BYTES: Final = 1 << 12
+"""What a look at a place counts at least at which only perhaps something begins."""
 _BEHIND_BYTES: Final = 1 << 16
 """How far behind a closing bracket more elements are looked for."""
 _WINDOW_BYTES: Final = 1 << 12
@@ -162,7 +164,7 @@ class Apart:
             if self._start.search(ahead.text, ahead.at, border):
                 return False
             if not _IN_LIST.search(ahead.text, max(0, border - 64), border):
-                return self._could_be(border)
+                return not self._tired() and self._could_be(border)
         return False
 
     # Elements
@@ -175,6 +177,8 @@ class Apart:
             text, end = self._sound_or_mended(at)
         except MendError as error:
             self._leave_out(at, "deep" in str(error), error.incomplete)
+            if self._failures % _PATIENCE == 0:
+                self._leave_out_deep()
             return None
         self._failures = 0
         self._commas_due = 1
@@ -212,7 +216,7 @@ class Apart:
             try:
                 _, stop = WALKER.raw_decode(characters)
             except RecursionError:
-                self.looked_at += 1 << 10
+                self.looked_at += _LOOK_BYTES
                 raise MendError("nested too deep") from None
             except json.JSONDecodeError as error:
                 self._cut = may_be_cut(error, characters)
@@ -283,6 +287,13 @@ class Apart:
         self._repairs.leave_out(kind, ahead.offset(at), size=border - at)
         ahead.at = border
 
+    def _leave_out_deep(self) -> None:
+        """Pass many openings in a row that close nowhere near, all at once."""
+        ahead, at = self._ahead, self._ahead.at
+        count, ahead.at = self._openings.never_closed(ahead.text, at, DEPTH)
+        if count:
+            self._repairs.leave_out(UNREADABLE, ahead.offset(at), count, size=ahead.at - at)
+
     # What is no element
 
     def _stray(self, mark: bytes) -> None:
@@ -310,23 +321,27 @@ class Apart:
 
     def _end_of_value(self, at: int) -> int:
         """Where a sound value ends, 0 if there is none at a place."""
+        before = self.looked_at
         try:
             return self._end_within(at, self._windows(at))
         except MendError:
             return 0
+        finally:
+            self.looked_at = max(self.looked_at, before + _LOOK_BYTES)
 
     def _next_element(self, at: int) -> int | None:
         """Where the next element begins behind damage, or another document, if any does."""
-        ahead = self._ahead
-        for border in self._openings.borders(ahead.text, at, surely=False):
-            if self._openings.surely(ahead.text, border) or self._could_be(border):
-                return border
-        return None
+        text, openings = self._ahead.text, self._openings
+        while not self._tired():
+            at = next(openings.borders(text, at, surely=False), len(text))
+            if at == len(text):
+                return None
+            if openings.surely(text, at) or self._could_be(at):
+                return at
+        return next(openings.borders(text, at), None)
 
     def _could_be(self, at: int) -> bool:
         """Whether a sound element begins at a place."""
-        if self._tired():
-            return False
         end = self._end_of_value(at)
         return end > 0 and self._is_element(self._ahead.text[at:end])
 

@@ -8,14 +8,20 @@ from typing import Final
 
 _KEYS: Final = 32
 """So many first keys are remembered."""
-_ANY: Final = re.compile(rb'\{\s{0,64}"([^"\\\x00-\x1f]{1,200})"\s{0,64}:')
-_FIRST: Final = re.compile(rb"\s{0,64}" + _ANY.pattern)
+_BEGIN: Final = rb"\{(?<!:\{)(?<!: \{)"
+"""An object behind a colon is the value of a key; `_opens` knows other blanks between them. The
+brace comes first, as what begins with a byte is found fastest."""
+_KEY: Final = rb'\s{0,64}"([^"\\\x00-\x1f]{1,200})"\s{0,64}:'
+_ANY: Final = re.compile(_BEGIN + _KEY)
+_FIRST: Final = re.compile(rb"\s{0,64}\{" + _KEY)
+_FAR_BYTES: Final = 1 << 20
+"""So far ahead openings that never close are counted."""
 
 
-def _opening(keys: Iterable[str]) -> re.Pattern[bytes]:
+def _opening(keys: Iterable[str], begin: bytes = _BEGIN) -> re.Pattern[bytes]:
     """How an object begins whose first key is one of these."""
     names = b"|".join(sorted(re.escape(key.encode()) for key in keys))
-    return re.compile(rb'\{\s{0,64}"(?:' + names + rb')"\s{0,64}:')
+    return re.compile(begin + rb'\s{0,64}"(?:' + names + rb')"\s{0,64}:')
 
 
 def first_key(text: bytes, at: int) -> str | None:
@@ -31,7 +37,7 @@ class Openings:
     """
 
     def __init__(self, document: str) -> None:
-        self.document = _opening([document])
+        self.document = _opening([document], rb"\{")
         self._document_key = document
         self._learned: set[str] = set()
 
@@ -74,6 +80,20 @@ class Openings:
                 return
             if _opens(text, match.start()):
                 yield match.start()
+
+    def never_closed(self, text: bytes, at: int, depth: int) -> tuple[int, int]:
+        """How many elements seem to begin from a place on that nest deeper than `depth`.
+
+        These are those behind which so many others begin before the next closing brace or document.
+        Also where the first of the others begins.
+        """
+        high = min(len(text), at + _FAR_BYTES)
+        end = text.find(b"}", at, high)
+        end = high if end < 0 else end
+        if document := self.document.search(text, at + 1, end):
+            end = document.start()
+        places = [match.start() for match in self._element.finditer(text, at, end)]
+        return (len(places) - depth, places[-depth]) if len(places) > depth else (0, at)
 
     def surely(self, text: bytes, at: int) -> bool:
         """Whether an object begins like the elements before it, or like a document."""
