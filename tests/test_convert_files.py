@@ -20,7 +20,7 @@ from chakra_et import ChakraError, convert_files
 
 HOST = EXAMPLES / "simple_add" / "host.json.gz"
 DEVICE = EXAMPLES / "simple_add" / "device.json.gz"
-LINKED = ROOT / "tests" / "linked" / "waits.json"
+LINKED = ROOT / "tests" / "converters" / "linked" / "waits.json"
 
 
 @pytest.fixture(scope="module")

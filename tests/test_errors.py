@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import chakra_process as chakra
 from places import EXAMPLES
 
 import chakra_et
@@ -17,11 +18,6 @@ from chakra_et import ChakraError
 
 HOST = EXAMPLES / "simple_add" / "host.json.gz"
 DEVICE = EXAMPLES / "simple_add" / "device.json.gz"
-
-
-def chakra(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "chakra_et.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def empty(path: Path) -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from accounts import assert_sums_add_up
 from places import names_in
-from test_link import assert_sums_add_up
 
 import chakra_et
 from chakra_et import CollectiveType, Conversion, LinkError, NodeType, Trace

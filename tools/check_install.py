@@ -21,7 +21,12 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("tests/test_public.py", "tests/test_schema.py", "tests/test_link.py", "tests/test_cli.py")
+TESTS = (
+    "tests/test_public.py",
+    "tests/schema/test_schema.py",
+    "tests/linker/test_linking.py",
+    "tests/cli/test_real_input.py",
+)
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.io.source import read_all
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-OWN: Final = (ROOT / "examples", ROOT / "tests" / "linked")
+OWN: Final = (ROOT / "examples", ROOT / "tests" / "converters" / "linked")
 PIECE: Final = 12
 """Records in a piece of a trace."""
 ET_BYTES: Final = 1 << 13

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-
-from .places import CPP
+from native import load
+from places import CPP
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +25,25 @@ def compiler() -> str:
 
 @pytest.fixture(scope="session")
 def native(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The C interface as a library."""
-    from .native import load
+    """The C interface as a library, which the first worker of a run builds for all."""
+    library = shared_folder(tmp_path_factory) / "libchakra_et_feeder.so"
+    with library.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            build(compiler, library)
+    return load(str(library))
 
-    target = tmp_path_factory.mktemp("lib") / "libchakra_et_feeder.so"
-    command = [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
-    source = CPP / "src" / "feeder_c.cpp"
-    subprocess.run(
-        [*command, "-I", str(CPP / "include"), str(source), "-o", str(target)], check=True
-    )
-    return load(str(target))
+
+def shared_folder(factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of this run, which all its workers see."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+def build(compiler: str, target: Path) -> None:
+    """Compile the library; what stands at the target is whole."""
+    options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
+    source, partial = CPP / "src" / "feeder_c.cpp", target.with_suffix(".partial")
+    command = [compiler, *options, "-I", str(CPP / "include"), str(source), "-o", str(partial)]
+    subprocess.run(command, check=True)
+    partial.rename(target)

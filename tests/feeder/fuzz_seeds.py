@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "feeder")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
-from traces import N, attribute, bytes_field, number_field, random_nodes, trace  # noqa: E402
+from feeder_traces import N, attribute, bytes_field, number_field, random_nodes, trace  # noqa: E402
 
 
 def every_kind() -> bytes:

@@ -7,12 +7,20 @@ import random
 from typing import Any
 
 import pytest
+from feeder_traces import (
+    METADATA,
+    N,
+    attribute,
+    bytes_field,
+    frame,
+    number_field,
+    random_nodes,
+    trace,
+)
+from native import NativeFeeder
 
 from chakra_et.converters.et.wire import varint
 from chakra_et.feeder import Code, Feeder, FeederError, Next
-
-from .native import NativeFeeder
-from .traces import METADATA, N, attribute, bytes_field, frame, number_field, random_nodes, trace
 
 GOOD = trace([N(0), N(1, [0]), N(2, [0, 1], name="last")])
 ENDLESS = b"\xff" * 12

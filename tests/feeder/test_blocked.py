@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from feeder_traces import N, attribute, trace
+from native import NativeFeeder
 
 from chakra_et.feeder import Code, Feeder, FeederError, FeederSet, Next
-
-from .native import NativeFeeder
-from .traces import N, attribute, trace
 
 
 def p2p(peer: str, rank: int, tag: int = 3) -> bytes:

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from feeder_traces import N, attribute, random_nodes, trace
+from places import CPP, ROOT
 
 from chakra_et.feeder import native
 from chakra_et.schema_files import schema_file
-
-from .places import CPP, ROOT
-from .traces import N, attribute, random_nodes, trace
 
 EXAMPLES = ROOT / "examples" / "feeder"
 INCLUDE = CPP / "include"

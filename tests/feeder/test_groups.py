@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from feeder_traces import N, attribute, bytes_field, trace
+from places import CPP
 
 from chakra_et.converters.et.wire import varint
 from chakra_et.feeder import Code, FeederError, FeederSet
-
-from .places import CPP
-from .traces import N, attribute, bytes_field, trace
 
 FLAGS = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from feeder_traces import N, random_nodes, reference_order, reference_window, trace
+from native import NativeFeeder
 
 from chakra_et.converters.et import decode_et
 from chakra_et.feeder import Code, Feeder, FeederError, Next, State
-
-from .native import NativeFeeder
-from .traces import N, random_nodes, reference_order, reference_window, trace
 
 ROUNDS = int(os.environ.get("CHAKRA_ET_ROUNDS", "2000"))
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 import zstandard
+from feeder_traces import N, attribute, trace
 
 from chakra_et.definitions import NodeType
 from chakra_et.feeder import Code, Feeder, FeederError, FeederSet, Next, State
 from chakra_et.model import EdgeKind
-
-from .traces import N, attribute, trace
 
 DIAMOND = [N(0), N(1, [0]), N(2, ctrl=[0]), N(3, [1, 2], type=7, duration=5)]
 

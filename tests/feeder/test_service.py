@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from feeder_traces import N, random_nodes, reference_order, trace
+from places import ROOT
 
 from chakra_et.converters.et.wire import varint
 from chakra_et.feeder import Code, Feeder, FeederError, Next, Options
@@ -24,9 +26,6 @@ from chakra_et.feeder.session import Limits, Session
 from chakra_et.feeder.stdio import read_frame, serve, write_frame
 from chakra_et.files import read, write
 from chakra_et.model import EdgeKind
-
-from .places import ROOT
-from .traces import N, random_nodes, reference_order, trace
 
 CHAKRA = [sys.executable, "-m", "chakra_et.cli"]
 GRAPHS = int(os.environ.get("CHAKRA_ET_ROUNDS", "2000")) // 4

@@ -6,11 +6,10 @@ import random
 from typing import Any
 
 import pytest
+from feeder_traces import N, attribute, bytes_field, number_field, random_nodes, trace
 
 from chakra_et.converters.et.wire import varint
 from chakra_et.feeder import Code, Feeder, FeederError, Next, State
-
-from .traces import N, attribute, bytes_field, number_field, random_nodes, trace
 
 CHAIN = [N(0), *(N(i, [i - 1]) for i in range(1, 3000))]
 """More nodes than are made at once."""

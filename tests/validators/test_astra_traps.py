@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cases import CASES, Given, gpu, two
+from rule_cases import CASES, Given, gpu, two
 from traces import RECV, coll, node, recv, run, send, trace
 
 from chakra_et import passes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import CASES, Given
+from rule_cases import CASES, Given
 from traces import coll, node, trace
 
 from chakra_et.files import write

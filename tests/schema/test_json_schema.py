@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator
 from chakra_et.definitions import Kind
 from chakra_et.proto import et_def_pb2
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schema"
 SAMPLE = 240
 

@@ -1,4 +1,4 @@
-"""Traces that mlc-chakra has linked: `tests/linked` says how they were made."""
+"""Traces that mlc-chakra has linked: the README beside them says how they were made."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from accounts import callers, converted, names, repair_kinds, write
+from command import chakra_process as chakra
 from places import EXAMPLES, names_in
-from test_errors import chakra
 
 import chakra_et
 from chakra_et import ChakraError, convert
@@ -21,7 +21,7 @@ from chakra_et.directory import convert_directory
 from chakra_et.linker.report import RESTS
 from chakra_et.model import EdgeKind
 
-HERE = Path(__file__).parent / "linked"
+HERE = Path(__file__).parent
 SIMPLE_ADD, WAITS = HERE / "simple_add.json.gz", HERE / "waits.json"
 US = 1000
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from truth.files import play_and_write, write
+from truth.files import write
+from truth.linked import keys, linked, linked_ranks
 from truth.machine import Key, Run, play
 from truth.program import Op, Program, Statement, SyncDevice, SyncStream
 from truth.programs import programs
@@ -18,43 +19,11 @@ from truth.rules import Edges, expected, slimmed
 
 from chakra_et.conversion import convert
 from chakra_et.linker import linking
-from chakra_et.model import EdgeKind, Trace, TraceSet
+from chakra_et.model import EdgeKind, Trace
 from chakra_et.replay import move_after, replay
 
 BASE_NS = 1_700_000_000_000_000_000
 CHECKED = ("program", "launch", "stream", "event", "sync", "thread")
-
-
-def linked(run: Run, **options: Any) -> Trace:
-    with tempfile.TemporaryDirectory() as folder:
-        host, device = write(run, Path(folder), **options)
-        return convert(host, device).trace
-
-
-def linked_ranks(program: Program, runs: list[Run]) -> TraceSet:
-    with tempfile.TemporaryDirectory() as folder:
-        files = play_and_write(program, runs, Path(folder))
-        return TraceSet({r: convert(*pair).trace for r, pair in enumerate(files)})
-
-
-def keys(trace: Trace, run: Run) -> list[Key | None]:
-    """Which activity of the machine each node is."""
-    works = {(a.correlation, a.start): a.key for a in run.activities if a.key[0] == "work"}
-    column = trace.nodes.attributes.dense
-    rows = zip(
-        column("stream", -1, np.int64).tolist(),
-        column("correlation", 0, np.int64).tolist(),
-        column("rf_id", 0, np.int64).tolist(),
-        trace.nodes.start_ns.tolist(),
-        strict=True,
-    )
-    found: list[Key | None] = []
-    for stream, correlation, rf_id, start in rows:
-        if stream >= 0:
-            found.append(works[correlation, start - BASE_NS])
-        else:
-            found.append(("call", correlation) if correlation else ("op", rf_id) if rf_id else None)
-    return found
 
 
 def edges(trace: Trace, run: Run) -> dict[str, set[tuple[Any, Any]]]:

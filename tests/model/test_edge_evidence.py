@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from accounts import by_evidence, real
+from command import chakra_process as chakra
 from hypothesis import given
 from hypothesis import strategies as st
 from places import EXAMPLES
-from test_errors import chakra
-from test_evidence import GRAPH, by_evidence, real
 from traces import node, run, trace
 
 import chakra_et
@@ -20,6 +20,8 @@ from chakra_et.model import EdgeKind, Edges, Trace, edge_evidence
 from chakra_et.passes import drop_metadata_nodes, order_collectives, renumber
 from chakra_et.passes.edit import copied, without_nodes
 from chakra_et.replay import move_after
+
+GRAPH = "kineto/cudagraph_a100.json.gz"
 
 # ---------------------------------------------------------------------------------------------
 # The attribute

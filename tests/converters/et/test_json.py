@@ -15,6 +15,7 @@ from et_bytes import framed, unframed
 from google.protobuf import json_format  # noqa: TID251 - the other side of the agreement
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ROOT
 from strategies import traces
 
 from chakra_et.converters.et import decode_et, decode_json, encode_et, encode_json
@@ -24,7 +25,7 @@ from chakra_et.definitions import FORMAT_VERSION, Kind
 from chakra_et.model import AttributeKey, EdgeKind, Trace
 from chakra_et.proto import et_def_pb2 as pb
 
-SCHEMA = json.loads((Path(__file__).parents[1] / "schema" / "et.schema.json").read_bytes())
+SCHEMA = json.loads((ROOT / "schema" / "et.schema.json").read_bytes())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 FEEDER_KINDS = {
     "is_cpu_op": Kind.BOOL,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accounts import assert_sums_add_up
 from recordings import BACKWARD, MAIN, HostRecording, Profile, write_json
 
 import chakra_et
@@ -343,13 +344,6 @@ def test_every_record_is_accounted_for(tmp_path: Path) -> None:
     assert report["records"]["cpu_op"]["merged"] == 2
     (left_out,) = report["records"]["news"]["left_out"]
     assert left_out["count"] == 1
-
-
-def assert_sums_add_up(report: dict[str, Any]) -> None:
-    tallies = [report["host_nodes"], report["device_events"], *report["records"].values()]
-    for tally in tallies:
-        left_out = sum(item["count"] for item in tally["left_out"])
-        assert tally["kept"] + tally["merged"] + left_out == tally["total"]
 
 
 def test_a_bare_list_of_events_is_a_profile(tmp_path: Path) -> None:

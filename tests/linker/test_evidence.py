@@ -8,12 +8,12 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from accounts import converted
+from accounts import by_evidence, converted, real
 from hypothesis import given
 from hypothesis import strategies as st
 from places import EXAMPLES, ROOT
 from recordings import HostRecording, Profile
-from test_truth import keys, linked
+from truth.linked import keys, linked
 from truth.machine import Key, Run, play
 from truth.program import Program
 from truth.programs import programs
@@ -25,13 +25,7 @@ from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.explain import labels
 from chakra_et.model import EdgeKind, Trace, edge_evidence
 
-LINKED = Path(__file__).parent / "linked"
-
-
-def by_evidence(trace: Trace) -> Counter[tuple[str, str | None]]:
-    """How many edges of which kind rest on what, by all that the trace says."""
-    kinds = [EdgeKind(kind).label for kind in trace.edges.kind.tolist()]
-    return Counter(zip(kinds, labels(trace), strict=True))
+LINKED = ROOT / "tests" / "converters" / "linked"
 
 
 def reported(result: Conversion) -> Counter[tuple[str, str | None]]:
@@ -114,14 +108,6 @@ REAL = {
     "torch213/ddp_2rank": {("thread", "record function id"): 12, ("thread", "times"): 4},
 }
 USUAL = {"id of the storage", "order of starts", "correlation id", "order in the group"}
-
-
-def real(data: Path, name: str) -> Conversion:
-    place = data / name
-    if place.is_file():
-        return converted(None, place)
-    rank = "" if (place / "host.json.gz").is_file() else ".0"
-    return converted(place / f"host{rank}.json.gz", place / f"device{rank}.json.gz")
 
 
 @pytest.mark.parametrize("name", REAL)

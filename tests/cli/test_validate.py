@@ -186,7 +186,7 @@ def test_convert_for_astra_sim(data: Path, tmp_path: Path) -> None:
 
 
 def test_ranks_are_counted_once_also_where_a_pass_runs_twice(tmp_path: Path) -> None:
-    linked = Path(__file__).parents[1] / "linked" / "waits.json"
+    linked = Path(__file__).parents[1] / "converters" / "linked" / "waits.json"
     done = chakra("convert", linked, "--for", "astra-sim", "-o", tmp_path / "o")
     assert "renumber: 13 nodes numbered in the order of issue\n" in done.output
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from accounts import assert_sums_add_up
+from command import chakra_process as chakra
 from places import EXAMPLES, names_in
-from test_errors import DEVICE, HOST, chakra
-from test_link import assert_sums_add_up
 
 import chakra_et
+
+HOST = EXAMPLES / "simple_add" / "host.json.gz"
+DEVICE = EXAMPLES / "simple_add" / "device.json.gz"
 
 
 def test_convert_writes_a_trace_and_says_what_became_of_the_input(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_truth import linked, linked_ranks
+from truth.linked import linked, linked_ranks
 from truth.machine import play
 from truth.program import Collective, Launch, Op, Program, Record, SyncDevice, WaitEvent
 from truth.programs import programs

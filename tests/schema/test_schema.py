@@ -22,7 +22,7 @@ from chakra_et.definitions import (
 )
 from chakra_et.proto import et_def_pb2
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schema"
 INTEGERS = {
     getattr(Kind, f"{prefix}{bits}")

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from feeder_traces import N, attribute, trace
 
 from chakra_et.cli.app import main
-
-from .traces import N, attribute, trace
 
 KINDS = attribute("edge_kinds", 29, "stream,sync?")
 NODES = [N(0, type=1), N(2, ctrl=[3], name="two"), N(3, [0], duration=7), N(1, [2, 3], attrs=KINDS)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,12 @@ def chakra(*words: object, stdin: bytes = b"") -> Done:
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
     return Done(code, out.text, err.text, out.raw)
+
+
+def chakra_process(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own: for signals, limits and what an exit prints."""
+    command = [sys.executable, "-m", "chakra_et.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload,no-any-return]
 
 
 class _Captured(io.TextIOWrapper):

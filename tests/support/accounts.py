@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.explain import explain
+from chakra_et.linker.explain import explain, labels
 from chakra_et.linker.report import Report
-from chakra_et.model import EdgeKind
+from chakra_et.model import EdgeKind, Trace
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -43,6 +44,14 @@ def assert_adds_up(report: Report) -> None:
         assert told["inferred"] == sum(counts), kind
     made = sum(tally.kept for tally in tallies) + sum(report.added.values())
     assert made == sum(report.nodes.values())
+
+
+def assert_sums_add_up(report: dict[str, Any]) -> None:
+    """The same of a report as JSON."""
+    tallies = [report["host_nodes"], report["device_events"], *report["records"].values()]
+    for tally in tallies:
+        left_out = sum(item["count"] for item in tally["left_out"])
+        assert tally["kept"] + tally["merged"] + left_out == tally["total"]
 
 
 def assert_no_loose_ends(result: Conversion) -> None:
@@ -85,3 +94,18 @@ def edges_into(result: Conversion, name: str) -> set[tuple[str, str, str | None]
 def repair_kinds(report: Report) -> dict[str, int]:
     """What was mended, and how often."""
     return {repair["kind"]: repair["count"] for repair in report.repairs}
+
+
+def by_evidence(trace: Trace) -> Counter[tuple[str, str | None]]:
+    """How many edges of which kind rest on what, by all that the trace says."""
+    kinds = [EdgeKind(kind).label for kind in trace.edges.kind.tolist()]
+    return Counter(zip(kinds, labels(trace), strict=True))
+
+
+def real(data: Path, name: str) -> Conversion:
+    """The conversion of a real profile, or of rank 0 of a real run."""
+    place = data / name
+    if place.is_file():
+        return converted(None, place)
+    rank = "" if (place / "host.json.gz").is_file() else ".0"
+    return converted(place / f"host{rank}.json.gz", place / f"device{rank}.json.gz")

@@ -1,8 +1,0 @@
-"""Where things lie in the repository."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parents[2]
-CPP = ROOT / "chakra_et" / "feeder" / "cpp"
