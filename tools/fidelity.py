@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from traces_index import trace_files
 
 from chakra_et.conversion import convert
 from chakra_et.converters.kineto import read_device
@@ -61,7 +60,7 @@ class Step:
 
 def inputs(data: Path) -> Iterator[tuple[str, Path | None, Path]]:
     """Name, host trace and profile of every real trace that has a profile."""
-    profiles = [*trace_files(data, "*/device*.json.gz"), *trace_files(data, "kineto/*.json.gz")]
+    profiles = [*data.glob("**/device*.json.gz"), *data.glob("kineto/*.json.gz")]
     for device in sorted(profiles):
         host = device.with_name(device.name.replace("device", "host"))
         name = str(device.relative_to(data)).removesuffix(".json.gz").replace("/device.", " rank ")
@@ -88,13 +87,18 @@ def without_delays(trace: Trace) -> Trace:
     return Trace(nodes, trace.edges, trace.metadata)
 
 
-def steps(name: str, host: Path | None, device: Path) -> Iterator[Step]:
-    """Every step that both files of a recording have, replayed by itself."""
+def numbers_of_steps(host: Path | None, device: Path) -> list[int]:
+    """The steps that both files of a recording have."""
     files = [set(read_device(device).names.in_order)]
     if host is not None:
         files.append(set(read_host(host).names.in_order))
     numbers = [{int(m[1]) for text in names if (m := STEP.fullmatch(text))} for names in files]
-    for step in sorted(set.intersection(*numbers)):
+    return sorted(set.intersection(*numbers))
+
+
+def steps(name: str, host: Path | None, device: Path) -> Iterator[Step]:
+    """Every step that both files of a recording have, replayed by itself."""
+    for step in numbers_of_steps(host, device):
         trace = convert(host, device, steps=str(step)).trace
         done = replay(trace)
         rank = next(iter(done.figures))

@@ -17,7 +17,8 @@ from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
 from chakra_et.files import read_set
 from chakra_et.io.output import is_standard_output
-from chakra_et.model import time_parts
+from chakra_et.model import TraceSet, time_parts
+from chakra_et.predict import recorded_span_ns, times_of
 from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
 from chakra_et.replay.selectors import select_parts
 
@@ -30,6 +31,7 @@ EXAMPLES: Final = {
             "chakra replay DIR --network 5,100",
             "5 us and 100 GB/s instead of the recorded transfers",
         ),
+        ("chakra replay a.et --times-of b.et", "does the graph of one run predict another?"),
         ("chakra replay DIR -o OUT", "write the replayed timelines"),
     ),
 }
@@ -85,6 +87,15 @@ def replay_command(
             show_default=False,
         ),
     ] = None,
+    given: Annotated[
+        Path | None,
+        typer.Option(
+            "--times-of",
+            metavar="OTHER",
+            help="Take the durations from another run of the same work: a step or a rank.",
+            show_default=False,
+        ),
+    ] = None,
     force: ForceOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -96,6 +107,9 @@ def replay_command(
         traces = read_set(source)
     if network is not None and len(traces) == 1:
         _warn("--network does nothing for one rank: no other one takes part in its transfers")
+    there = None
+    if given is not None:
+        traces, there = _given(source, traces, given)
     scaled = [_scale(text) for text in scale or []]
     for selector, _ in scaled:
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
@@ -108,10 +122,43 @@ def replay_command(
         names = {rank: f"replayed.{rank}.et" for rank in done.traces}
         write_ranks(done.traces, output, names, "replayed", force)
     if as_json:
-        print_json(done.as_dict())
-    else:
-        aside = output is not None and is_standard_output(output)
-        _show(console_for(stderr=aside), done, verbose)
+        recorded = {} if there is None else {"times_of": _prediction(done, there)}
+        print_json({**done.as_dict(), **recorded})
+        return
+    console = console_for(stderr=output is not None and is_standard_output(output))
+    _show(console, done, verbose)
+    if there is not None:
+        error = _prediction(done, there)["span_error"]
+        say(
+            console, f"{given} recorded {there / 1e6:.3f} ms: the prediction is off by {error:+.2%}"
+        )
+
+
+def _given(source: Path, traces: TraceSet, other: Path) -> tuple[TraceSet, int]:
+    """A trace with the durations of the one in `other`, and the span that was recorded there."""
+    with working("reading"):
+        others = read_set(other)
+    for path, found in ((source, traces), (other, others)):
+        if len(found) != 1:
+            raise ChakraError(
+                f"{path}: --times-of compares single ranks, and here are {len(found)}",
+                remedy="Name one ET on either side.",
+            )
+    (rank, trace), (theirs,) = next(iter(traces.items())), others.values()
+    moved = times_of(trace, theirs)
+    if moved.missing or moved.extra:
+        _warn(
+            f"nodes without a counterpart: {moved.missing} of {source}, {moved.extra} of {other} "
+            f"({moved.extra_ns / 1e6:.3f} ms)"
+        )
+    return TraceSet({rank: moved.trace}), recorded_span_ns(theirs)
+
+
+def _prediction(done: Replay, recorded_ns: int) -> dict[str, Any]:
+    """For JSON: the span that the other run recorded, and how far off the replayed one is."""
+    span_ns = next(iter(done.figures.values())).span_ns
+    error = span_ns / recorded_ns - 1 if recorded_ns else 0.0
+    return {"recorded_span_ns": recorded_ns, "span_error": error}
 
 
 def _warn(text: str) -> None:

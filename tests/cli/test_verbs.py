@@ -230,6 +230,19 @@ def test_ranks_of_another_run_are_not_left_beside(tmp_path: Path, run: Path, ver
     assert len(names_in(out)) == 1
 
 
+def test_replay_with_the_times_of_another_run_says_how_far_off_it_is(run: Path) -> None:
+    done = chakra("replay", run / "t.0.et", "--times-of", run / "t.1.et")
+    assert done.code == 0, done.output
+    assert "the prediction is off by " in done.output
+    told = json.loads(
+        chakra("replay", run / "t.0.et", "--times-of", run / "t.1.et", "--json").output
+    )
+    assert set(told["times_of"]) == {"recorded_span_ns", "span_error"}
+    refused = chakra("replay", run, "--times-of", run / "t.1.et")
+    assert refused.code == 2
+    assert "--times-of compares single ranks, and here are " in refused.errors
+
+
 # --- Nothing to do, and harm ---------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Conversions whose reports add up, and questions to what they made."""
+"""What the tests of cases share: text to files, conversions, and an account that must add up."""
 
 from __future__ import annotations
 
