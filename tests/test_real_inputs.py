@@ -1,4 +1,4 @@
-"""Every file of the real data is read or converted, and its report adds up."""
+"""Every listed file of the real data is read or converted, and its report adds up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from accounts import converted
 from places import DATA, EXAMPLES
+from traces_index import trace_files
 
 import chakra_et
 from chakra_et import ChakraError
@@ -14,11 +15,7 @@ from chakra_et.converters.format import View
 from chakra_et.inputs import open_input
 from chakra_et.linker.report import RESTS
 
-FILES = sorted(
-    path.relative_to(DATA).as_posix()
-    for path in DATA.rglob("*")
-    if path.is_file() and path.name != "INDEX.md"
-)
+FILES = [path.relative_to(DATA).as_posix() for path in trace_files(DATA)]
 PAIRS = [
     name
     for name in FILES

@@ -115,8 +115,8 @@ def mlc(host: Path, device: Path, work: Path, repeat: int) -> dict[str, Measure]
 def make_pair(host_ops: int, seed: int, work: Path, gzip: bool) -> tuple[Path, Path, Case]:
     """In a process of its own, so that this one stays small."""
     script = (
-        "import dataclasses, json, pathlib, sys; import make_pair;"
-        "facts = make_pair.make_pair(int(sys.argv[1]), int(sys.argv[2]), "
+        "import dataclasses, json, pathlib, sys; import pairs;"
+        "facts = pairs.make_pair(int(sys.argv[1]), int(sys.argv[2]), "
         "pathlib.Path(sys.argv[3]), sys.argv[4] == 'True');"
         "print(json.dumps(dataclasses.asdict(facts), default=str))"
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from traces_index import trace_files
 
 from chakra_et.conversion import convert
 from chakra_et.converters.kineto import read_device
@@ -60,7 +61,7 @@ class Step:
 
 def inputs(data: Path) -> Iterator[tuple[str, Path | None, Path]]:
     """Name, host trace and profile of every real trace that has a profile."""
-    profiles = [*data.glob("**/device*.json.gz"), *data.glob("kineto/*.json.gz")]
+    profiles = [*trace_files(data, "*/device*.json.gz"), *trace_files(data, "kineto/*.json.gz")]
     for device in sorted(profiles):
         host = device.with_name(device.name.replace("device", "host"))
         name = str(device.relative_to(data)).removesuffix(".json.gz").replace("/device.", " rank ")

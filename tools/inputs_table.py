@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
 
+from traces_index import trace_files
+
 from chakra_et import ChakraError, convert, read
 from chakra_et.converters.format import View
 from chakra_et.inputs import open_input
@@ -100,10 +102,8 @@ def document(data: Path) -> str:
     reasons: Counter[str] = Counter()
     rows: list[Row | str] = []
     pairs = []
-    for path in sorted(data.rglob("*")):
+    for path in trace_files(data):
         name = path.relative_to(data).as_posix()
-        if not path.is_file() or path.suffix == ".md":
-            continue
         try:
             row = account(path, name)
         except ChakraError as error:

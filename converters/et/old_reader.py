@@ -66,6 +66,8 @@ _FIRST: Final = {
     19: ("comm_tag", _INT32), 20: ("comm_priority", _INT32),
 }  # fmt: skip
 """Fields of a node of 0.0.1 that are attributes today."""
+_ONLY_FIRST: Final = ((5, VARINT), (6, VARINT), (7, VARINT))
+"""Numbers and wire types of fields of a node that 0.0.2 and 0.0.3 have otherwise."""
 _RUN_TIME: Final = 7
 _DATA_DEPS: Final = 5
 _DURATION: Final = 7
@@ -122,10 +124,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[Field]:
 
 def _schema(old: _Old) -> str:
     """Which schema the file is of, by elimination. Raises OldSchemaError if it does not show."""
-    for node in old.nodes:
-        for number, wire_type, _, _ in node:
-            if number > 11 or (number in (5, 6, 7) and wire_type == VARINT):
-                return "0.0.1"
+    if old.metadata is None and _is_first(old.nodes):
+        return "0.0.1"
     possible = list(_LAYOUTS) if old.metadata is None else list(_LAYOUTS)[1:]
     attributes = [field for node in old.nodes for field in node if field[0] == 11]
     if old.metadata is not None:
@@ -149,6 +149,17 @@ def _schema(old: _Old) -> str:
             0,
         )
     return possible[-1]
+
+
+def _is_first(nodes: list[list[Field]]) -> bool:
+    """Whether nodes are of 0.0.1: with fields that only it has, and without attributes of today.
+
+    Today's nodes have those fields, too, in files that have lost their metadata.
+    """
+    kinds = {(number, wire_type) for node in nodes for number, wire_type, _, _ in node}
+    if (fields.ATTR, BYTES) in kinds:
+        return False
+    return any(number > 11 or (number, kind) in _ONLY_FIRST for number, kind in kinds)
 
 
 def _fits(layout: tuple[int, ...], place: int, wire_type: int) -> bool:

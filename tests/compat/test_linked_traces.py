@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import mlc_env
+import pairs
 
 import chakra_et
 from chakra_et.model import Trace
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-make_pair = importlib.import_module("make_pair")
-mlc_env = importlib.import_module("mlc_env")
 
 
 def work(trace: Trace) -> Counter[Any]:
@@ -31,7 +29,7 @@ def work(trace: Trace) -> Counter[Any]:
 
 def test_a_linked_trace_has_the_device_work_of_its_pair(tmp_path: Path) -> None:
     mlc_env.mlc_python()
-    facts = make_pair.make_pair(1500, 1, tmp_path)
+    facts = pairs.make_pair(1500, 1, tmp_path)
     linked = tmp_path / "linked.json"
     command = [mlc_env.command("chakra_trace_link"), "--rank", "0", "--output-file", linked]
     command += ["--chakra-host-trace", facts.host, "--chakra-device-trace", facts.device]

@@ -8,26 +8,24 @@ examples where there is none, then a made-up run with NCCL collectives, and tiny
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mlc_env
+import pairs
 import pytest
+import traces_index
 
 import chakra_et
 from chakra_et.definitions import NodeType
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
-make_pair = importlib.import_module("make_pair")
-mlc_env = importlib.import_module("mlc_env")
 
 # Columns of the model that a file keeps as attributes.
 COLUMNS = ("edge_kinds", "start_time_ns", "duration_ns")
@@ -47,7 +45,7 @@ def data_directory() -> Path:
 def recorded_pairs() -> Iterator[tuple[str, Path, Path]]:
     """Pairs of rank 0, or without a rank, of every run in the data directory."""
     base = data_directory()
-    for host in sorted(base.rglob("host*.json*")):
+    for host in traces_index.trace_files(base, "*/host*.json*"):
         device = host.with_name(host.name.replace("host", "device", 1))
         rank = host.name.split(".")[1]
         if device.exists() and rank in ("0", "json"):
@@ -119,7 +117,7 @@ def _recorded(host: Path, device: Path) -> Maker:
 
 
 def _made(directory: Path) -> tuple[Path, Path]:
-    facts = make_pair.make_pair(1500, 1, directory)
+    facts = pairs.make_pair(1500, 1, directory)
     return facts.host, facts.device
 
 
@@ -251,9 +249,9 @@ def test_its_classes_read_every_field(mlc: Path, converted: Converted) -> None:
 
 def test_the_made_run_has_its_collectives(tmp_path: Path) -> None:
     """What is compared above holds NCCL collectives, with their sizes."""
-    facts = make_pair.make_pair(1500, 1, tmp_path)
+    facts = pairs.make_pair(1500, 1, tmp_path)
     chakra_et.convert(host=facts.host, device=facts.device, output=tmp_path / "out.et")
     found = chakra_et.read(tmp_path / "out.et").nodes.where(type=NodeType.COMM_COLL)
     assert len(found) == facts.collectives > 0
-    layer = 12 * make_pair.DIM**2 + 13 * make_pair.DIM  # parameters, of two bytes
+    layer = 12 * pairs.DIM**2 + 13 * pairs.DIM  # parameters, of two bytes
     assert {node.attributes["comm_size"] for node in found} == {2 * layer}

@@ -1,4 +1,4 @@
-"""Cases A5: facts of communication."""
+"""What a trace says of communication: type, group, size and peers, from every source."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def one_kernel(name: str, **args: Any) -> Profile:
     return profile.kernel(name, 5, 5, 9, **args)
 
 
-def test_57_groups_tell_collectives_apart(tmp_path: Path) -> None:
+def test_groups_tell_collectives_apart(tmp_path: Path) -> None:
     profile = one_kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", **facts("allreduce"))
     other = {**facts("allreduce"), "Process Group Name": "2", "Process Group Ranks": "[0, 2]"}
     profile.call("launch", 12, 1, 10).kernel("ncclDevKernel_AllReduce", 15, 5, 10, **other)
@@ -52,7 +52,7 @@ def test_57_groups_tell_collectives_apart(tmp_path: Path) -> None:
     assert {g.name: g.ranks for g in result.trace.groups} == {"1": (0, 1), "2": (0, 2)}
 
 
-def test_58_a_bare_kernel_takes_the_facts_of_the_host_node(tmp_path: Path) -> None:
+def test_a_bare_kernel_takes_the_facts_of_the_host_node(tmp_path: Path) -> None:
     host = HostRecording().op(3, "record_param_comms", rf_id=7, collective_name="allreduce",
                               dtype="Float", in_msg_nelems=100, pg_name="3", pg_size=4)  # fmt: skip
     profile = Profile().op("record_param_comms", 0, 10, rf_id=7).call("launch", 1, 1, 9)
@@ -69,7 +69,7 @@ def records(profile: Profile, *names: str, peers: bool = False) -> Profile:
     return profile
 
 
-def test_59_coalesced_collectives_share_a_kernel(tmp_path: Path) -> None:
+def test_coalesced_collectives_share_a_kernel(tmp_path: Path) -> None:
     profile = records(Profile(), *["_allgather_base"] * 3)
     profile.op("nccl:coalesced", 40, 10, cat="user_annotation").call("launch", 41, 1, 9)
     profile.kernel("ncclDevKernel_AllGather_RING_LL(ncclDevComm*)", 50, 5, 9)
@@ -84,7 +84,7 @@ def collective(profile: Profile, at: float, name: str, **more: Any) -> Profile:
     return profile.op("record_param_comms", at, 5, **args)
 
 
-def test_59_collectives_of_several_kinds_and_groups_in_one_kernel(tmp_path: Path) -> None:
+def test_collectives_of_several_kinds_and_groups_in_one_kernel(tmp_path: Path) -> None:
     profile = collective(Profile(), 0, "_allgather_base")
     collective(profile, 10, "_reduce_scatter_base")
     collective(profile, 20, "_allgather_base")
@@ -99,7 +99,7 @@ def test_59_collectives_of_several_kinds_and_groups_in_one_kernel(tmp_path: Path
     ]
 
 
-def test_59_records_of_another_collective_than_the_kernels_stay_alone(tmp_path: Path) -> None:
+def test_records_of_another_collective_than_the_kernels_stay_alone(tmp_path: Path) -> None:
     profile = collective(Profile(), 0, "allreduce")
     profile.op("nccl:coalesced", 40, 10, cat="user_annotation").call("launch", 41, 1, 9)
     profile.kernel("ncclDevKernel_AllGather_RING_LL", 50, 5, 9)
@@ -126,7 +126,7 @@ def batches(rank: int, count: int = 1) -> Profile:
     return profile
 
 
-def test_60_each_message_of_a_batch_is_a_node(tmp_path: Path) -> None:
+def test_each_message_of_a_batch_is_a_node(tmp_path: Path) -> None:
     result = converted(device=batches(0).write(tmp_path / "d.json"))
     send, recv = result.trace.nodes.where(name="ncclDevKernel_SendRecv(ncclDevComm*)")
     assert (send.type, recv.type) == (NodeType.COMM_SEND, NodeType.COMM_RECV)
@@ -144,7 +144,7 @@ def test_60_each_message_of_a_batch_is_a_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["send", "recv", "allreduce"])
-def test_60_a_kernel_that_names_one_operation_of_its_batch(tmp_path: Path, kernel: str) -> None:
+def test_a_kernel_that_names_one_operation_of_its_batch(tmp_path: Path, kernel: str) -> None:
     profile = collective(Profile(info={"rank": 0}), 0, "send", Dst_Rank=1)
     collective(profile, 10, "recv", Src_Rank=1)
     collective(profile, 20, "allreduce")
@@ -159,7 +159,7 @@ def test_60_a_kernel_that_names_one_operation_of_its_batch(tmp_path: Path, kerne
     )
 
 
-def test_60_peers_of_positional_inputs_are_places_in_the_group(tmp_path: Path) -> None:
+def test_peers_of_positional_inputs_are_places_in_the_group(tmp_path: Path) -> None:
     groups = '[{"pg_name": "5", "ranks": [1, 3], "group_size": 2}]'
     host = HostRecording()
     host.op(9, "## process_group:init ##", inputs=([groups], [[]], ["String"]))
@@ -176,7 +176,7 @@ def test_60_peers_of_positional_inputs_are_places_in_the_group(tmp_path: Path) -
     assert (recv.comm_src, recv.comm_size, recv.comm_dst) == (3, 800, 1)
 
 
-def test_60_messages_of_a_batch_share_its_kernels_time_and_edges(tmp_path: Path) -> None:
+def test_messages_of_a_batch_share_its_kernels_time_and_edges(tmp_path: Path) -> None:
     result = converted(device=batches(0, count=2).write(tmp_path / "d.json"))
     found = result.trace.nodes.where(name="ncclDevKernel_SendRecv(ncclDevComm*)")
     first, second = found[:2], found[2:]
@@ -191,7 +191,7 @@ def test_60_messages_of_a_batch_share_its_kernels_time_and_edges(tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_60_two_ranks_exchange_their_batches(tmp_path: Path, count: int) -> None:
+def test_two_ranks_exchange_their_batches(tmp_path: Path, count: int) -> None:
     for rank in range(2):
         batches(rank, count).write(tmp_path / f"device.{rank}.json")
     conversions = convert_directory(tmp_path, None)
@@ -207,7 +207,7 @@ def test_60_two_ranks_exchange_their_batches(tmp_path: Path, count: int) -> None
         assert figures.replayed.exposed_comm_ns == figures.recorded.exposed_comm_ns
 
 
-def test_61_work_without_a_launch_has_the_facts_of_the_operation_that_it_names(
+def test_work_without_a_launch_has_the_facts_of_the_operation_that_it_names(
     tmp_path: Path,
 ) -> None:
     profile = collective(Profile(), 0, "allreduce", External_id=5)
@@ -217,7 +217,7 @@ def test_61_work_without_a_launch_has_the_facts_of_the_operation_that_it_names(
     assert found == [("ncclDevKernel_Generic", CollectiveType.ALL_REDUCE, 2048, "1")]
 
 
-def test_61_a_record_that_closed_before_the_launch(tmp_path: Path) -> None:
+def test_a_record_that_closed_before_the_launch(tmp_path: Path) -> None:
     profile = Profile().op("c10d::allreduce_", 0, 30)
     profile.op("record_param_comms", 2, 5, **facts("allreduce")).call("launch", 10, 1, 9)
     profile.kernel("ncclDevKernel_Generic", 50, 5, 9)
@@ -237,9 +237,7 @@ def test_61_a_record_that_closed_before_the_launch(tmp_path: Path) -> None:
         ("anything at all", "reduce_scatter_tensor_coalesced", CollectiveType.REDUCE_SCATTER),
     ],
 )
-def test_62_and_63_the_collective_name_tells(
-    tmp_path: Path, name: str, collective: str, type_: Any
-) -> None:
+def test_the_collective_name_tells(tmp_path: Path, name: str, collective: str, type_: Any) -> None:
     profile = one_kernel(name, **facts(collective))
     (node,) = converted(device=profile.write(tmp_path / "d.json")).trace.nodes.where(name=name)
     if isinstance(type_, NodeType):
@@ -248,7 +246,7 @@ def test_62_and_63_the_collective_name_tells(
         assert (node.type, node.attributes["comm_type"]) == (NodeType.COMM_COLL, type_)
 
 
-def test_62_a_kernel_of_unknown_kind_is_no_error(tmp_path: Path) -> None:
+def test_a_kernel_of_unknown_kind_is_no_error(tmp_path: Path) -> None:
     report = converted(device=one_kernel("ncclDevKernel_SendRecv").write(tmp_path / "d")).report
     assert any("have no type" in warning for warning in report.warnings)
 
@@ -267,14 +265,12 @@ def test_62_a_kernel_of_unknown_kind_is_no_error(tmp_path: Path) -> None:
         ("rcclDevKernel_AllReduce", CollectiveType.ALL_REDUCE),
     ],
 )
-def test_64_names_of_every_generation(
-    tmp_path: Path, kernel: str, collective: CollectiveType
-) -> None:
+def test_names_of_every_generation(tmp_path: Path, kernel: str, collective: CollectiveType) -> None:
     result = converted(device=one_kernel(kernel).write(tmp_path / "d.json"))
     assert [fact[1] for fact in communication(result)] == [collective]
 
 
-def test_64_every_type_of_the_enum_has_a_name() -> None:
+def test_every_type_of_the_enum_has_a_name() -> None:
     named = {kind for kind in OPERATIONS.values() if isinstance(kind, CollectiveType)}
     # REDUCE_SCATTER_BLOCK is a word of MPI.
     assert set(CollectiveType) - named <= {CollectiveType.REDUCE_SCATTER_BLOCK}
@@ -283,16 +279,14 @@ def test_64_every_type_of_the_enum_has_a_name() -> None:
 
 @pytest.mark.parametrize("kernel", ["void cross_device_reduce_1stage<c10::Half, 2>",
                                     "deep_ep::internode::dispatch"])  # fmt: skip
-def test_64_kernels_that_communicate_by_themselves_are_suspects(
-    tmp_path: Path, kernel: str
-) -> None:
+def test_kernels_that_communicate_by_themselves_are_suspects(tmp_path: Path, kernel: str) -> None:
     result = converted(device=one_kernel(kernel).write(tmp_path / "d.json"))
     assert communication(result) == []
     assert any("without a collective library" in w for w in result.report.warnings)
 
 
 @pytest.mark.parametrize("with_host", [False, True])
-def test_65_split_lists_that_were_cut(tmp_path: Path, with_host: bool) -> None:
+def test_split_lists_that_were_cut(tmp_path: Path, with_host: bool) -> None:
     args = facts("all_to_allv", In_split_size="[11,12,13,...]")
     profile = Profile().op("record_param_comms", 0, 10, rf_id=7).call("launch", 1, 1, 9)
     profile.kernel("ncclDevKernel_SendRecv", 5, 5, 9, **args)
@@ -305,7 +299,7 @@ def test_65_split_lists_that_were_cut(tmp_path: Path, with_host: bool) -> None:
     assert any("that the profiler cut" in w for w in result.report.warnings) is not with_host
 
 
-def test_66_members_of_groups_that_were_cut(tmp_path: Path) -> None:
+def test_members_of_groups_that_were_cut(tmp_path: Path) -> None:
     entries = [{"pg_name": "0", "ranks": [], "group_size": 8},
                {"pg_name": "1", "ranks": list(range(200)), "group_size": 200}]  # fmt: skip
     text = json.dumps(entries)[:300]
@@ -321,7 +315,7 @@ def test_66_members_of_groups_that_were_cut(tmp_path: Path) -> None:
     assert any("cuts the members of process group '1'" in w for w in result.report.warnings)
 
 
-def test_66_a_list_cut_in_the_profile_is_rebuilt_from_its_stride(tmp_path: Path) -> None:
+def test_a_list_cut_in_the_profile_is_rebuilt_from_its_stride(tmp_path: Path) -> None:
     args = facts("allreduce", Process_Group_Ranks="[0, 8, ..., 248]", Global_rank_start=0,
                  Global_rank_stride=8)  # fmt: skip
     profile = one_kernel("ncclDevKernel_AllReduce", **{**args, "Group size": 32})
@@ -330,28 +324,28 @@ def test_66_a_list_cut_in_the_profile_is_rebuilt_from_its_stride(tmp_path: Path)
 
 
 @pytest.mark.parametrize("ranks", ["[0, 1]", [0, 1], {"0": 0, "1": 1}])
-def test_67_ranks_as_text_list_or_table(tmp_path: Path, ranks: Any) -> None:
+def test_ranks_as_text_list_or_table(tmp_path: Path, ranks: Any) -> None:
     info = {"rank": 0, "world_size": 4, "pg_config": [{"pg_name": "5", "ranks": ranks}]}
     profile = Profile(info=info).op("a", 1, 1)
     (group,) = converted(device=profile.write(tmp_path / "d.json")).trace.groups
     assert group.ranks == (0, 1)
 
 
-def test_68_group_0_need_not_be_all_ranks(tmp_path: Path) -> None:
+def test_group_0_need_not_be_all_ranks(tmp_path: Path) -> None:
     info = {"rank": 0, "world_size": 8, "pg_config": [{"pg_name": "0", "ranks": [0, 1, 2, 3]}]}
     profile = Profile(info=info).op("a", 1, 1)
     (group,) = converted(device=profile.write(tmp_path / "d.json")).trace.groups
     assert (group.name, group.ranks) == ("0", (0, 1, 2, 3))
 
 
-def test_69_names_of_groups_are_any_text(tmp_path: Path) -> None:
+def test_names_of_groups_are_any_text(tmp_path: Path) -> None:
     profile = one_kernel("ncclDevKernel_AllReduce", **facts("allreduce"))
     profile.events[-1]["args"]["Process Group Name"] = "a3f9c1"
     assert communication(converted(device=profile.write(tmp_path / "d.json")))[0][3] == "a3f9c1"
 
 
 @pytest.mark.parametrize("span", ["nccl:all_to_all", "c10d::alltoall_base_"])
-def test_63_a_span_around_the_launch_tells_the_collective(tmp_path: Path, span: str) -> None:
+def test_a_span_around_the_launch_tells_the_collective(tmp_path: Path, span: str) -> None:
     profile = Profile().op(span, 0, 10).call("launch", 1, 1, 9)
     profile.kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", 5, 5, 9)
     found = communication(converted(device=profile.write(tmp_path / "d.json")))
@@ -364,7 +358,7 @@ def test_63_a_span_around_the_launch_tells_the_collective(tmp_path: Path, span: 
 @pytest.mark.parametrize(
     ("dtype", "width"), [("Half", 2), ("BFloat16", 2), ("Float", 4), ("Long", 8)]
 )
-def test_71_sizes_are_bytes(tmp_path: Path, dtype: str, width: int) -> None:
+def test_sizes_are_bytes(tmp_path: Path, dtype: str, width: int) -> None:
     profile = one_kernel("ncclDevKernel_AllReduce", **{**facts("allreduce"), "dtype": dtype})
     assert communication(converted(device=profile.write(tmp_path / "d.json")))[0][2] == 1024 * width
 
@@ -379,7 +373,7 @@ def test_the_rank_is_told_by_the_place_in_a_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nelems", [None, "many", -5, 1.5, 2**62])
-def test_71_a_size_that_cannot_be_is_none(tmp_path: Path, nelems: Any) -> None:
+def test_a_size_that_cannot_be_is_none(tmp_path: Path, nelems: Any) -> None:
     profile = one_kernel("ncclDevKernel_AllReduce", **{**facts("allreduce"), "dtype": "Double"})
     profile.events[-1]["args"]["In msg nelems"] = nelems
     result = converted(device=profile.write(tmp_path / "d.json"))
@@ -388,7 +382,7 @@ def test_71_a_size_that_cannot_be_is_none(tmp_path: Path, nelems: Any) -> None:
     assert said in result.report.warnings
 
 
-def test_71_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None:
+def test_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None:
     host = HostRecording().op(3, "step", rf_id=1)
     profile = Profile().op("step", 0, 10, rf_id=1)
     profile.op("gloo:all_reduce", 12, 5, cat="user_annotation").op("gloo:barrier", 20, 5)
@@ -404,7 +398,7 @@ def test_71_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("size", [10**12, -3])
-def test_66_a_group_larger_than_can_be(tmp_path: Path, size: int) -> None:
+def test_a_group_larger_than_can_be(tmp_path: Path, size: int) -> None:
     info = {"rank": 0, "pg_config": [{"pg_name": "0", "ranks": [], "pg_size": size}]}
     result = converted(device=Profile(info=info).op("a", 1, 1).write(tmp_path / "d.json"))
     (group,) = result.trace.groups
@@ -413,7 +407,7 @@ def test_66_a_group_larger_than_can_be(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("peer", [2**31, -1, "x", None])
-def test_60_a_peer_that_cannot_be_is_none(tmp_path: Path, peer: Any) -> None:
+def test_a_peer_that_cannot_be_is_none(tmp_path: Path, peer: Any) -> None:
     profile = one_kernel("ncclDevKernel_SendRecv", **facts("send"), **{"Dst Rank": peer})
     result = converted(device=profile.write(tmp_path / "d.json"))
     (node,) = result.trace.nodes.where(type=NodeType.COMM_SEND)

@@ -1,4 +1,4 @@
-"""Cases A4: who launched what."""
+"""Which call launched which device work, and for which operation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def host_and_profile(args: list[dict[str, Any]]) -> tuple[HostRecording, Profile
     ],
     ids=["41", "42", "43"],
 )
-def test_41_to_43_without_ids_the_order_joins(tmp_path: Path, args: list[dict[str, Any]]) -> None:
+def test_without_ids_the_order_joins(tmp_path: Path, args: list[dict[str, Any]]) -> None:
     host, profile = host_and_profile(args)
     result = converted(host.write(tmp_path / "h.json"), profile.write(tmp_path / "d.json"))
     join = result.report.joins[0]
@@ -61,7 +61,7 @@ def test_41_to_43_without_ids_the_order_joins(tmp_path: Path, args: list[dict[st
     assert [n.start_ns is not None for n in result.trace.nodes if n.name in HOST_OPS] == [True] * 3
 
 
-def test_44_sequences_with_gaps_are_aligned(tmp_path: Path) -> None:
+def test_sequences_with_gaps_are_aligned(tmp_path: Path) -> None:
     host, profile = HostRecording(), Profile()
     for number in range(46):
         profile.op(f"op {number}", number * 10, 5)
@@ -72,7 +72,7 @@ def test_44_sequences_with_gaps_are_aligned(tmp_path: Path) -> None:
     assert len(result.trace.nodes) == 46 + 3
 
 
-def test_45_the_launch_tells_not_the_external_id(tmp_path: Path) -> None:
+def test_the_launch_tells_not_the_external_id(tmp_path: Path) -> None:
     profile = Profile().op("right", 0, 10, **{"External id": 8})
     profile.call("cudaLaunchKernel", 2, 1, 9)
     profile.op("wrong", 20, 10, **{"External id": 3}).op("other", 40, 10, **{"External id": 3})
@@ -84,13 +84,13 @@ def test_45_the_launch_tells_not_the_external_id(tmp_path: Path) -> None:
     "call", ["cudaMemsetAsync", "cuLaunchKernelEx", "hipMemcpy", "hipGraphLaunch", "aNewCall"]
 )
 @pytest.mark.parametrize("cat", ["kernel", "gpu_memset", "gpu_memcpy"])
-def test_46_any_call_with_the_id_is_the_launch(tmp_path: Path, call: str, cat: str) -> None:
+def test_any_call_with_the_id_is_the_launch(tmp_path: Path, call: str, cat: str) -> None:
     profile = Profile().op("op", 0, 10).call(call, 2, 1, 5).kernel("work", 5, 1, 5, cat=cat)
     assert launches(converted(device=profile.write(tmp_path / "d.json"))) == {"work": call}
 
 
 @pytest.mark.parametrize("before_window", [False, True])
-def test_47_a_graph_is_one_launch_with_many_kernels(tmp_path: Path, before_window: bool) -> None:
+def test_a_graph_is_one_launch_with_many_kernels(tmp_path: Path, before_window: bool) -> None:
     profile = Profile().op("op", 0, 10)
     if not before_window:
         profile.call("hipGraphLaunch", 2, 1, 7)
@@ -109,7 +109,7 @@ def test_47_a_graph_is_one_launch_with_many_kernels(tmp_path: Path, before_windo
 
 
 @pytest.mark.parametrize("correlation", [4711, 0, -1])
-def test_48_work_without_a_launch_is_kept(tmp_path: Path, correlation: int) -> None:
+def test_work_without_a_launch_is_kept(tmp_path: Path, correlation: int) -> None:
     profile = Profile().op("op", 0, 10).call("launch", 1, 1, 3)
     profile.kernel("known", 2, 5, 3).kernel("orphan", 20, 5, correlation)
     result = converted(device=profile.write(tmp_path / "d.json"))
@@ -118,7 +118,7 @@ def test_48_work_without_a_launch_is_kept(tmp_path: Path, correlation: int) -> N
     assert any("1 device events have no launching call" in w for w in result.report.warnings)
 
 
-def test_49_launches_without_work_are_counted(tmp_path: Path) -> None:
+def test_launches_without_work_are_counted(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 1000)
     for number in range(50):
         profile.call("cudaLaunchKernel", number * 10, 5, number + 1)
@@ -145,7 +145,7 @@ def merged_profile(tmp_path: Path) -> Path:
     return write(tmp_path / "merged.json", json.dumps({"traceEvents": events}))
 
 
-def test_50_a_merged_file_is_split_by_process(tmp_path: Path) -> None:
+def test_a_merged_file_is_split_by_process(tmp_path: Path) -> None:
     path = merged_profile(tmp_path)
     results = convert_directory(path, tmp_path / "out")
     assert [result.report.rank for result in results] == [0, 1]
@@ -158,20 +158,20 @@ def test_50_a_merged_file_is_split_by_process(tmp_path: Path) -> None:
         convert(device=path)
 
 
-def test_50_the_host_trace_chooses_its_process(tmp_path: Path) -> None:
+def test_the_host_trace_chooses_its_process(tmp_path: Path) -> None:
     host = HostRecording(pid=PID + 1).op(10, "op of 1")
     result = converted(host.write(tmp_path / "h.json"), merged_profile(tmp_path))
     assert "k of 1" in names(result)
     assert "k of 0" not in names(result)
 
 
-def test_51_of_nested_calls_with_one_id_the_inner_one_launched(tmp_path: Path) -> None:
+def test_of_nested_calls_with_one_id_the_inner_one_launched(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 20).call("runtime", 1, 10, 33).call("driver", 3, 2, 33)
     profile.kernel("k", 8, 2, 33)
     assert launches(converted(device=profile.write(tmp_path / "d.json"))) == {"k": "driver"}
 
 
-def test_51_of_calls_with_an_id_used_again_the_last_before_launched(tmp_path: Path) -> None:
+def test_of_calls_with_an_id_used_again_the_last_before_launched(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 200)
     for number in range(3):
         profile.call(f"call {number}", 50 * number, 30 - number, 10**9)
@@ -180,7 +180,7 @@ def test_51_of_calls_with_an_id_used_again_the_last_before_launched(tmp_path: Pa
     assert found == {f"k{number}": f"call {number}" for number in range(3)}
 
 
-def test_52_a_call_with_the_id_of_another_operation(tmp_path: Path) -> None:
+def test_a_call_with_the_id_of_another_operation(tmp_path: Path) -> None:
     profile = Profile().op("op_K", 100, 5, **{"External id": 23})
     profile.op("op", 0, 10, **{"External id": 22})
     profile.call("cudaLaunchKernel", 2, 1, 9).kernel("k", 4, 1, 9, **{"External id": 23})
@@ -190,7 +190,7 @@ def test_52_a_call_with_the_id_of_another_operation(tmp_path: Path) -> None:
     assert joined(result, "External ids of device events") == (0, 1)
 
 
-def test_53_a_record_function_id_on_device_work(tmp_path: Path) -> None:
+def test_a_record_function_id_on_device_work(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 10, rf_id=97).op("later", 20, 10, rf_id=98)
     profile.kernel("k", 30, 2, 5, **{"Record function id": 97})
     host = HostRecording().op(3, "op", rf_id=97).op(4, "later", rf_id=98)
@@ -199,7 +199,7 @@ def test_53_a_record_function_id_on_device_work(tmp_path: Path) -> None:
     assert result.report.joins[0].matched == 2
 
 
-def test_54_ids_that_lead_nowhere_are_told(tmp_path: Path) -> None:
+def test_ids_that_lead_nowhere_are_told(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 10, **{"External id": 1})
     profile.kernel("k", 30, 2, 77, **{"External id": 9999})
     result = converted(device=profile.write(tmp_path / "d.json"))
@@ -207,7 +207,7 @@ def test_54_ids_that_lead_nowhere_are_told(tmp_path: Path) -> None:
     assert joined(result, "work without a launching call") == (0, 1)
 
 
-def test_55_flow_arrows_do_not_matter(tmp_path: Path) -> None:
+def test_flow_arrows_do_not_matter(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 10).call("launch", 1, 1, 3).kernel("k", 5, 1, 3)
     arrow = {"ph": "f", "cat": "ac2g", "id": 9, "pid": PID, "tid": MAIN, "ts": 1, "bp": "e"}
     profile.events.append(arrow)
@@ -216,7 +216,7 @@ def test_55_flow_arrows_do_not_matter(tmp_path: Path) -> None:
     assert result.report.records["ac2g"].left_out.total() == 1
 
 
-def test_56_processes_and_threads_that_are_text(tmp_path: Path) -> None:
+def test_processes_and_threads_that_are_text(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 10)
     profile.events += [
         {"ph": "X", "cat": "Trace", "name": "span", "pid": "Spans", "tid": "PyTorch Profiler",
@@ -228,7 +228,7 @@ def test_56_processes_and_threads_that_are_text(tmp_path: Path) -> None:
     assert len(result.trace.nodes) == 1
 
 
-# What the issue asks of device traces beyond the cases of A4.
+# Times, streams and vendors.
 
 
 def test_kernels_before_their_launch_tell_the_clock_offset(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from traces_index import trace_files
 
 from chakra_et import operator_times
 from chakra_et.conversion import convert
@@ -27,7 +28,8 @@ RUNS = {"dlrm8": 64, "torchrec4": 48}
 
 
 def profiles(data: Path) -> Iterator[Path]:
-    yield from sorted([*data.glob("*/device*.json.gz"), *data.glob("kineto/*.json.gz")])
+    yield from trace_files(data, "*/device*.json.gz")
+    yield from trace_files(data, "kineto/*.json.gz")
 
 
 @cache

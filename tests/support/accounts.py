@@ -1,4 +1,4 @@
-"""What the tests of cases share: text to files, conversions, and an account that must add up."""
+"""Conversions whose reports add up, and questions to what they made."""
 
 from __future__ import annotations
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from et_bytes import VERSION, encoded, framed, unframed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chakra_et import FormatError, read
 from chakra_et.converters.et import decode_et
 from chakra_et.converters.et.old_schema import OldSchemaError
 from chakra_et.converters.et.wire import WireError, field_bytes, varint
@@ -164,6 +167,19 @@ def test_a_first_node_without_an_id_is_no_metadata() -> None:
     node = pb.Node(name="aten::mm", type=pb.COMP_NODE, data_deps=[1]).SerializeToString()
     with pytest.raises(OldSchemaError, match="the first record is a node"):
         decode_et(framed(node))
+
+
+@pytest.mark.parametrize(
+    "metadata", [b"", framed(field_bytes(2, field_bytes(1, b"producer") + b"\x53"))]
+)
+def test_a_file_of_today_whose_metadata_are_lost_or_broken_is_of_no_old_schema(
+    tmp_path: Path, metadata: bytes
+) -> None:
+    compute = pb.Node(id=1, name="aten::mm", type=pb.COMP_NODE, data_deps=[0], duration_micros=7)
+    compute.attr.add(name="is_cpu_op", bool_val=True)
+    (tmp_path / "t.et").write_bytes(metadata + framed(compute.SerializeToString()))
+    with pytest.raises(FormatError, match=r"(lost its|has no) metadata"):
+        read(tmp_path / "t.et")
 
 
 def test_metadata_without_a_version_is_no_old_schema() -> None:

@@ -1,4 +1,4 @@
-"""Cases A2: profiles that do not parse, or that change names."""
+"""Profiles that do not parse, or that change names."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def profile(name: str = "aten::mm") -> Profile:
     ],
     ids=["16", "16b", "17", "18", "17b"],
 )
-def test_16_to_18_names_that_are_not_escaped(
-    tmp_path: Path, raw: str, kind: str, name: str
-) -> None:
+def test_names_that_are_not_escaped(tmp_path: Path, raw: str, kind: str, name: str) -> None:
     path = profile("MARK").write(tmp_path / "device.json")
     place = path.read_text().index("MARK")
     write(path, path.read_text().replace("MARK", raw))
@@ -56,7 +54,7 @@ def test_16_to_18_names_that_are_not_escaped(
         convert(device=path, strict=True)
 
 
-def test_18_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
     path = profile("MARK").write(tmp_path / "device.json")
     write(path, path.read_bytes().replace(b"MARK", b"caf\xe9"))
     result = converted(device=path)
@@ -64,7 +62,7 @@ def test_18_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
     assert repair_kinds(result.report) == {mend.ENCODING: 1}
 
 
-def test_18_a_lost_quote_costs_one_record(tmp_path: Path) -> None:
+def test_a_lost_quote_costs_one_record(tmp_path: Path) -> None:
     path = profile().write(tmp_path / "device.json")
     write(path, path.read_text().replace('"tid": 7', 'tid": 7'))
     report = converted(device=path).report
@@ -72,7 +70,7 @@ def test_18_a_lost_quote_costs_one_record(tmp_path: Path) -> None:
     assert report.records["cpu_op"].kept == 2
 
 
-def test_19_names_that_the_profiler_replaced(tmp_path: Path) -> None:
+def test_names_that_the_profiler_replaced(tmp_path: Path) -> None:
     host = HostRecording().op(3, "前向 forward", rf_id=53).op(4, "before", rf_id=54)
     device = Profile().op("unknown", 3, 5, rf_id=53).op("before", 1, 1, rf_id=54)
     result = converted(host.write(tmp_path / "h.json"), device.write(tmp_path / "d.json"))
@@ -84,7 +82,7 @@ def test_19_names_that_the_profiler_replaced(tmp_path: Path) -> None:
     "member",
     ['"INFO": ["Logging {"event_id": 3}"]', '"INFO": ["a\x01b"]'],
 )
-def test_20_log_lines_in_the_metadata(tmp_path: Path, member: str) -> None:
+def test_log_lines_in_the_metadata(tmp_path: Path, member: str) -> None:
     path = profile().write(tmp_path / "device.json")
     text = path.read_text()
     write(path, text.replace('"displayTimeUnit"', member + ',\n "displayTimeUnit"'))
@@ -95,7 +93,7 @@ def test_20_log_lines_in_the_metadata(tmp_path: Path, member: str) -> None:
     assert device.base_time_ns == 1_700_000_000_000_000_000
 
 
-def test_20_a_member_beyond_repair_costs_no_event(tmp_path: Path) -> None:
+def test_a_member_beyond_repair_costs_no_event(tmp_path: Path) -> None:
     path = profile().write(tmp_path / "device.json")
     text = path.read_text().replace('"displayTimeUnit"', '"INFO": [}{, "displayTimeUnit"')
     device = read_device(write(path, text))
@@ -104,7 +102,7 @@ def test_20_a_member_beyond_repair_costs_no_event(tmp_path: Path) -> None:
     assert device.metadata["distributedInfo"] == {"rank": 3, "world_size": 8}
 
 
-def test_21_a_line_end_within_the_groups(tmp_path: Path) -> None:
+def test_a_line_end_within_the_groups(tmp_path: Path) -> None:
     document = Profile(info={"rank": 1, "pg_config": [{"pg_name": "0", "pg_desc": "MARK"}]})
     path = document.op("a", 1, 1).write(tmp_path / "device.json")
     device = read_device(write(path, path.read_text().replace("MARK", "two\nlines")))
@@ -112,7 +110,7 @@ def test_21_a_line_end_within_the_groups(tmp_path: Path) -> None:
     assert device.metadata["distributedInfo"]["rank"] == 1
 
 
-def test_22_brackets_in_the_name_of_the_trace(tmp_path: Path) -> None:
+def test_brackets_in_the_name_of_the_trace(tmp_path: Path) -> None:
     path = profile().write(tmp_path / "device.json")
     write(path, path.read_text().replace("trace.json", "fit-[Strategy]Single.pt.trace.json"))
     device = read_device(path)
@@ -120,7 +118,7 @@ def test_22_brackets_in_the_name_of_the_trace(tmp_path: Path) -> None:
     assert not device.repairs
 
 
-def test_23_metadata_behind_the_events(tmp_path: Path) -> None:
+def test_metadata_behind_the_events(tmp_path: Path) -> None:
     document = {"schemaVersion": 1, "traceEvents": profile().events}
     document |= {"distributedInfo": {"rank": 3}, "traceName": "x"}
     result = converted(device=write(tmp_path / "device.json", json.dumps(document)))
@@ -128,7 +126,7 @@ def test_23_metadata_behind_the_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "x"])
-def test_23_a_second_array_of_events_is_read_too(tmp_path: Path, damage: str) -> None:
+def test_a_second_array_of_events_is_read_too(tmp_path: Path, damage: str) -> None:
     text = profile().write(tmp_path / "device.json").read_text().rstrip()
     second = json.dumps(Profile().op("late", 50, 1).op("later", 60, 1).events)
     path = write(tmp_path / "device.json", f'{text[:-1]}, "traceEvents": {second}{damage}}}')
@@ -141,7 +139,7 @@ def test_23_a_second_array_of_events_is_read_too(tmp_path: Path, damage: str) ->
 
 
 @pytest.mark.parametrize("cut", [3, 40, 130, 300])
-def test_24_a_file_of_a_killed_job(tmp_path: Path, cut: int) -> None:
+def test_a_file_of_a_killed_job(tmp_path: Path, cut: int) -> None:
     path = profile().write(tmp_path / "trace.json.tmp")
     write(path, path.read_text()[:-cut])
     report = converted(device=path).report
@@ -149,7 +147,7 @@ def test_24_a_file_of_a_killed_job(tmp_path: Path, cut: int) -> None:
     assert report.repairs
 
 
-def test_24_a_cut_gzip_member(tmp_path: Path) -> None:
+def test_a_cut_gzip_member(tmp_path: Path) -> None:
     found = Profile()
     for number in range(3000):
         found.op(f"op {number * 7919 % 1000}", number, 1)
@@ -184,7 +182,7 @@ def packed(form: str, content: bytes) -> bytes:
 
 @pytest.mark.parametrize("form", ["plain", "gzip", "zstd", "zip", "tar", "tgz"])
 @pytest.mark.parametrize("name", ["trace.json", "trace.et", "trace"])
-def test_27_packing_is_told_by_content(tmp_path: Path, form: str, name: str) -> None:
+def test_packing_is_told_by_content(tmp_path: Path, form: str, name: str) -> None:
     content = profile().write(tmp_path / "plain").read_bytes()
     path = write(tmp_path / name, packed(form, content))
     assert open_input(path).view is View.DEVICE
@@ -192,7 +190,7 @@ def test_27_packing_is_told_by_content(tmp_path: Path, form: str, name: str) -> 
 
 
 @pytest.mark.parametrize("form", ["zip", "tar"])
-def test_27_a_member_of_an_archive(tmp_path: Path, form: str) -> None:
+def test_a_member_of_an_archive(tmp_path: Path, form: str) -> None:
     files = tmp_path / "files"
     files.mkdir()
     for name in ("a.json", "b.json"):

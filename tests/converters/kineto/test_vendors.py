@@ -1,4 +1,4 @@
-"""Cases A6: vendors."""
+"""Profiles of each vendor's devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import EdgeKind
 
 
-def test_76_stream_0_of_rocm_is_a_stream(tmp_path: Path) -> None:
+def test_stream_0_of_rocm_is_a_stream(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 10).call("hipLaunchKernel", 1, 1, 9)
     profile.kernel("k", 5, 5, 9, stream=0).kernel("l", 12, 5, 10, stream=0)
     result = converted(device=profile.write(tmp_path / "d.json"))
@@ -23,7 +23,7 @@ def test_76_stream_0_of_rocm_is_a_stream(tmp_path: Path) -> None:
     assert [kind for _, kind, _ in node.edges] == [EdgeKind.STREAM]
 
 
-def test_77_rccl_kernels_with_correlation_0(tmp_path: Path) -> None:
+def test_rccl_kernels_with_correlation_0(tmp_path: Path) -> None:
     args = {"Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float"}
     profile = Profile().op("record_param_comms", 0, 10, **args)
     profile.call("hipExtLaunchKernel", 1, 1, 0).kernel("ncclDevKernel_Generic", 5, 5, 0, **args)
@@ -34,7 +34,7 @@ def test_77_rccl_kernels_with_correlation_0(tmp_path: Path) -> None:
     assert EdgeKind.LAUNCH not in [kind for _, kind, _ in node.edges]
 
 
-def test_78_streams_of_64_bits_and_queues(tmp_path: Path) -> None:
+def test_streams_of_64_bits_and_queues(tmp_path: Path) -> None:
     profile = Profile().op("op", 0, 10).call("hipLaunchKernel", 1, 1, 9)
     for number in range(3):
         profile.kernel(f"k{number}", 5 + 10 * number, 5, 9, stream=94123456789012, hsa_queue=3)
@@ -45,7 +45,7 @@ def test_78_streams_of_64_bits_and_queues(tmp_path: Path) -> None:
     assert callers(result, "k0") == callers(result, "k2") == {"op"}
 
 
-def test_79_queues_of_xpu_are_streams(tmp_path: Path) -> None:
+def test_queues_of_xpu_are_streams(tmp_path: Path) -> None:
     profile = Profile()
     for number, queue in enumerate((64, 65, 64)):
         profile.kernel(f"k{number}", 5 + 10 * number, 5, 1023 + number)
@@ -58,7 +58,7 @@ def test_79_queues_of_xpu_are_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("correlation", [-1, None])
-def test_80_device_work_of_mtia(tmp_path: Path, correlation: int | None) -> None:
+def test_device_work_of_mtia(tmp_path: Path, correlation: int | None) -> None:
     profile = Profile().op("op", 0, 10)
     profile.kernel("job", 5, 5, 1, cat="mtia_ccp_events", stream=2)
     profile.kernel("job 2", 15, 5, 1, cat="mtia_ccp_events")
@@ -71,28 +71,28 @@ def test_80_device_work_of_mtia(tmp_path: Path, correlation: int | None) -> None
     assert [kind for _, kind, _ in node.edges] == [EdgeKind.STREAM]
 
 
-def test_81_an_operation_with_a_stream_is_an_operation(tmp_path: Path) -> None:
+def test_an_operation_with_a_stream_is_an_operation(tmp_path: Path) -> None:
     profile = Profile().op("triton_poi_fused", 0, 10, stream=0)
     (node,) = converted(device=profile.write(tmp_path / "d.json")).trace.nodes
     assert node.attributes["is_cpu_op"] is True
 
 
 @pytest.mark.parametrize("vendor", ["privateuse1", "xpu", "cuda", "mtia", "hip"])
-def test_82_calls_of_every_vendor_launch(tmp_path: Path, vendor: str) -> None:
+def test_calls_of_every_vendor_launch(tmp_path: Path, vendor: str) -> None:
     profile = Profile().op("op", 0, 10).call("launchSomething", 1, 1, 9).kernel("k", 5, 1, 9)
     profile.events[1]["cat"] = f"{vendor}_runtime"
     assert ROLES[f"{vendor}_runtime"] is Role.CALL
     assert callers(converted(device=profile.write(tmp_path / "d.json")), "k") == {"op"}
 
 
-def test_83_only_the_device(tmp_path: Path) -> None:
+def test_only_the_device(tmp_path: Path) -> None:
     profile = Profile().call("launch", 1, 1, 9).kernel("k", 5, 1, 9).kernel("l", 8, 1, 10)
     result = converted(device=profile.write(tmp_path / "d.json"))
     assert names(result) == ["launch", "k", "l"]
     assert result.report.rank is None
 
 
-def test_83_only_the_host(tmp_path: Path) -> None:
+def test_only_the_host(tmp_path: Path) -> None:
     result = converted(device=Profile().op("a", 1, 5).op("b", 2, 1).write(tmp_path / "d.json"))
     assert callers(result, "b") == {"a"}
     host = HostRecording().op(3, "a").op(4, "b", parent=3)

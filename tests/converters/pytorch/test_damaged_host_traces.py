@@ -1,4 +1,4 @@
-"""Cases A1: capturing and reading host traces."""
+"""Host traces as they are found: damaged, cut, of every version, or something else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def recording(label: str = "label") -> HostRecording:
         (r"\\c", "\\c", mend.ESCAPE, "lab \\c x"),
     ],
 )
-def test_1_names_that_are_not_escaped(
+def test_names_that_are_not_escaped(
     tmp_path: Path, escaped: str, raw: str, kind: str, name: str
 ) -> None:
     path = recording("lab MARK x").write(tmp_path / "host.json")
@@ -52,7 +52,7 @@ def test_1_names_that_are_not_escaped(
         convert(path, strict=True)
 
 
-def test_1_a_half_written_node_is_left_out_alone(tmp_path: Path) -> None:
+def test_a_half_written_node_is_left_out_alone(tmp_path: Path) -> None:
     path = recording().write(tmp_path / "host.json")
     text = path.read_text()
     half = '{"id": 77, "name": "half", "ctrl_deps": 2, "inputs": {"val'
@@ -63,7 +63,7 @@ def test_1_a_half_written_node_is_left_out_alone(tmp_path: Path) -> None:
     assert report.repairs[0]["offset"] == at
 
 
-def test_1_missing_commas_between_nodes(tmp_path: Path) -> None:
+def test_missing_commas_between_nodes(tmp_path: Path) -> None:
     path = recording().write(tmp_path / "host.json")
     write(path, path.read_text().replace("},\n  {", "}\n  {"))
     report = converted(path).report
@@ -71,7 +71,7 @@ def test_1_missing_commas_between_nodes(tmp_path: Path) -> None:
     assert repair_kinds(report) == {mend.COMMA: 3}
 
 
-def test_2_a_second_recording_in_the_same_file(tmp_path: Path) -> None:
+def test_a_second_recording_in_the_same_file(tmp_path: Path) -> None:
     whole = recording().write(tmp_path / "host.json").read_text()
     cut = whole[: whole.index("aten::mm") + 6]
     report = converted(write(tmp_path / "host.json", cut + whole)).report
@@ -81,7 +81,7 @@ def test_2_a_second_recording_in_the_same_file(tmp_path: Path) -> None:
     assert any("path of its own" in warning for warning in report.warnings)
 
 
-def test_2_several_cycles_that_count_on_are_all_kept(tmp_path: Path) -> None:
+def test_several_cycles_that_count_on_are_all_kept(tmp_path: Path) -> None:
     first = recording().write(tmp_path / "host.json").read_text()
     later = HostRecording()
     later.nodes.clear()
@@ -95,7 +95,7 @@ def test_2_several_cycles_that_count_on_are_all_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 30, 60])
-def test_3_a_file_that_does_not_end(tmp_path: Path, cut: int) -> None:
+def test_a_file_that_does_not_end(tmp_path: Path, cut: int) -> None:
     path = recording().write(tmp_path / "host.json")
     write(path, path.read_text()[:-cut])
     result = converted(path)
@@ -103,7 +103,7 @@ def test_3_a_file_that_does_not_end(tmp_path: Path, cut: int) -> None:
     assert result.report.repairs
 
 
-def test_3_a_cut_gzip_member(tmp_path: Path) -> None:
+def test_a_cut_gzip_member(tmp_path: Path) -> None:
     host = HostRecording()
     for number in range(3, 3000):
         host.op(number, f"op {number * 7919 % 1000}")
@@ -114,7 +114,7 @@ def test_3_a_cut_gzip_member(tmp_path: Path) -> None:
     assert "the gzip data ends too early" in repair_kinds(report)
 
 
-def test_4_callers_that_had_not_returned(tmp_path: Path) -> None:
+def test_callers_that_had_not_returned(tmp_path: Path) -> None:
     host = HostRecording()
     host.op(9, "DDP.forward", parent=4)
     host.op(438, "c10d::broadcast_", parent=9)
@@ -127,7 +127,7 @@ def test_4_callers_that_had_not_returned(tmp_path: Path) -> None:
     assert callers(result, "<unrecorded parent 4>") == root
 
 
-def test_4_threads_without_their_root(tmp_path: Path) -> None:
+def test_threads_without_their_root(tmp_path: Path) -> None:
     host = HostRecording()
     for thread in range(2, 6):
         host.op(100 * thread, f"op {thread}", parent=100 * thread - 1, tid=thread)
@@ -141,7 +141,7 @@ def test_4_threads_without_their_root(tmp_path: Path) -> None:
                "1.2.0-chakra.0.0.5"],
 )  # fmt: skip
 @pytest.mark.parametrize("flat", [True, False])
-def test_5_every_version_is_read_by_its_keys(tmp_path: Path, schema: str, flat: bool) -> None:
+def test_every_version_is_read_by_its_keys(tmp_path: Path, schema: str, flat: bool) -> None:
     host = HostRecording(flat=flat).op(3, "aten::mm", rf_id=5)
     path = host.write(tmp_path / "host.json")
     text = path.read_text().replace("1.1.1-chakra.0.0.4", schema).replace('"1.0.1"', f'"{schema}"')
@@ -149,7 +149,7 @@ def test_5_every_version_is_read_by_its_keys(tmp_path: Path, schema: str, flat: 
     assert (read.schema, len(read), int(read.rf_id[1])) == (schema, 3, 5)
 
 
-def test_6_unknown_attributes_are_kept(tmp_path: Path) -> None:
+def test_unknown_attributes_are_kept(tmp_path: Path) -> None:
     host = HostRecording().op(3, "aten::mm", tensor_range='{"0":[1,2]}', brand_new="x")
     result = converted(host.write(tmp_path / "host.json"))
     (node,) = result.trace.nodes.where(name="aten::mm")
@@ -165,7 +165,7 @@ def test_6_unknown_attributes_are_kept(tmp_path: Path) -> None:
         ({"name": "x", "type": "string", "value": "b"}, "x that a node has twice"),
     ],
 )
-def test_6_attributes_that_are_not_as_declared(
+def test_attributes_that_are_not_as_declared(
     tmp_path: Path, attribute: dict[str, Any], kind: str
 ) -> None:
     host = HostRecording().op(3, "aten::mm", x="a")
@@ -176,19 +176,19 @@ def test_6_attributes_that_are_not_as_declared(
     assert result.trace.nodes.where(name="aten::mm")[0].attributes["x"] == "a"
 
 
-def test_7_a_profile_in_place_of_a_host_trace(tmp_path: Path) -> None:
+def test_a_profile_in_place_of_a_host_trace(tmp_path: Path) -> None:
     path = Profile().op("aten::mm", 1, 1).write(tmp_path / "host.pt.trace.json")
     with pytest.raises(ChakraError, match=r"Kineto profile, where a PyTorch host trace.*--device"):
         convert(path)
 
 
-def test_8_a_host_trace_in_place_of_a_profile(tmp_path: Path) -> None:
+def test_a_host_trace_in_place_of_a_profile(tmp_path: Path) -> None:
     path = recording().write(tmp_path / "trace.json")
     with pytest.raises(ChakraError, match=r"PyTorch host trace, where a Kineto profile.*--host"):
         convert(device=path)
 
 
-def test_9_an_empty_file(tmp_path: Path) -> None:
+def test_an_empty_file(tmp_path: Path) -> None:
     with pytest.raises(ChakraError, match=r"the file is empty\. The recording did not finish"):
         convert(write(tmp_path / "host.json", b""))
 
@@ -197,7 +197,7 @@ def test_9_an_empty_file(tmp_path: Path) -> None:
 # what a recording lacks: validators/rules/capture.py, tests/validators/test_rules.py.
 
 
-def test_11_python_frames_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_python_frames_are_left_out_and_counted(tmp_path: Path) -> None:
     profile = Profile().op("aten::mm", 1, 5)
     for number in range(1000):
         profile.op(f"f{number}", 1, 5, cat="python_function")
@@ -209,7 +209,7 @@ def test_11_python_frames_are_left_out_and_counted(tmp_path: Path) -> None:
 # 12 (one host trace over several windows): tests/test_windows.py.
 
 
-def test_13_generated_kernels_keep_their_source(tmp_path: Path) -> None:
+def test_generated_kernels_keep_their_source(tmp_path: Path) -> None:
     host = HostRecording()
     host.op(3, "triton_poi_fused_add_0", kernel_backend="triton", kernel_file="cabc.py")
     (node,) = converted(host.write(tmp_path / "host.json")).trace.nodes.where(
@@ -220,7 +220,7 @@ def test_13_generated_kernels_keep_their_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "-inf", "<None>"])
-def test_14_scalars_that_are_no_numbers(tmp_path: Path, value: str) -> None:
+def test_scalars_that_are_no_numbers(tmp_path: Path, value: str) -> None:
     inputs = ([[5, 6, 0, 2, 4, "cpu"], value], [[2], []], ["Tensor(float)", "Double"])
     host = HostRecording().op(3, "aten::clamp", inputs=inputs)
     result = converted(host.write(tmp_path / "host.json"))
@@ -228,7 +228,7 @@ def test_14_scalars_that_are_no_numbers(tmp_path: Path, value: str) -> None:
     assert value in str(node.inputs)
 
 
-def test_14_bare_words_that_are_no_numbers(tmp_path: Path) -> None:
+def test_bare_words_that_are_no_numbers(tmp_path: Path) -> None:
     host = HostRecording().op(3, "aten::clamp", inputs=(["MARK", 2], [[], []], ["Double", "Int"]))
     path = host.write(tmp_path / "host.json")
     write(path, path.read_text().replace('"MARK"', "-Infinity"))
@@ -237,7 +237,7 @@ def test_14_bare_words_that_are_no_numbers(tmp_path: Path) -> None:
     assert "-inf" in str(result.trace.nodes.where(name="aten::clamp")[0].inputs)
 
 
-def test_15_roots_zero_ids_and_children_before_parents(tmp_path: Path) -> None:
+def test_roots_zero_ids_and_children_before_parents(tmp_path: Path) -> None:
     host = HostRecording(flat=True)
     host.op(50, "child", parent=60, rf_id=0)
     host.op(60, "caller", parent=2, rf_id=0)

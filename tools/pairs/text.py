@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pair_catalog import Kernel
+from .catalog import Kernel
 
 PID, AUTOGRAD_TID, WATCHDOG_TID = 41250, 41893, 41477
 WORLD = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-import pair_catalog as k
-from pair_run import GradNode, Op, Run
-from pair_values import (
+from . import catalog as k
+from .run import GradNode, Op, Run
+from .values import (
     BF16,
     BOOL,
     CUDA,

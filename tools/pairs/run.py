@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
-from pair_catalog import CBID, K_REDUCE, SCHEMA, Kernel
-from pair_text import (
+from .catalog import CBID, K_REDUCE, SCHEMA, Kernel
+from .text import (
     AUTOGRAD_TID,
     COMM,
     COMPUTE,
@@ -32,7 +32,7 @@ from pair_text import (
     host_node,
     kernel_args,
 )
-from pair_values import (
+from .values import (
     BF16,
     NONE,
     OBJECT,
