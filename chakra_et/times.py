@@ -49,7 +49,7 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
     exclusive = nodes.attributes.dense("exclusive_ns", -1, np.int64)
     waited = np.where(exclusive >= 0, np.maximum(exclusive - own, 0), 0)
     total = nodes.attributes.dense("inclusive_ns", -1, np.int64)
-    caller = _callers(trace)
+    caller = callers_on_host(trace)
     total = np.where(total >= 0, total, _with_callees(caller, own))
     # What is left of a caller behind its last launch is no call of it.
     calls = ~nodes.attributes.present("rest_of")
@@ -76,7 +76,7 @@ def _gaps(parts: TimeParts) -> list[OperatorTime]:
     return [OperatorTime(None, True, len(ns), took, 0, took)] if len(ns) else []
 
 
-def _callers(trace: Trace) -> Rows:
+def callers_on_host(trace: Trace) -> Rows:
     """The row of the caller of each host node, by edges of kind call; -1 where there is none."""
     on_host = trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)
     source, target = trace.source_rows(), trace.edges.target

@@ -36,6 +36,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "validate": ("validate", {}),
     "explain": ("validate", {}),
     "fix": ("fix", {}),
+    "stats": ("stats", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
     "generate": ("generate", {}),
     "feed": ("feed", {}),

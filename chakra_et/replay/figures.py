@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.graph.intervals import covered
 from chakra_et.model import TimeParts, between_operations
 from chakra_et.replay.columns import Columns
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Intervals = tuple[Rows, Rows]
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,7 @@ def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figur
             "median": float(np.median(error)) if len(error) else 0.0,
             "p95": float(np.percentile(error, 95)) if len(error) else 0.0,
         },
-        recorded=_breakdown(
-            columns, columns.parts, columns.begin, columns.begin + columns.duration, timed, span
-        ),
+        recorded=recorded_breakdown(columns),
         replayed=_breakdown(columns, parts, start, end, placed, finish - begin),
         edges={
             kind.label: {"total": total, "inferred": guessed}
@@ -97,6 +97,14 @@ def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figur
     )
 
 
+def recorded_breakdown(columns: Columns) -> Breakdown:
+    """Where the recorded time of a rank went."""
+    timed = columns.timed & columns.counts
+    begin, end = _bounds(columns.start[timed], columns.end[timed])
+    ends = columns.begin + columns.duration
+    return _breakdown(columns, columns.parts, columns.begin, ends, timed, end - begin)
+
+
 def _bounds(start: Rows, end: Rows) -> tuple[int, int]:
     return (int(start.min()), int(end.max())) if len(start) else (0, 0)
 
@@ -104,7 +112,25 @@ def _bounds(start: Rows, end: Rows) -> tuple[int, int]:
 def _breakdown(
     columns: Columns, parts: TimeParts, start: Rows, end: Rows, placed: Mask, span: int
 ) -> Breakdown:
-    """Unions of intervals: computing and communicating, each alone and both at once.
+    """Unions of intervals: computing and communicating, each alone and both at once."""
+    busy, calls = work_intervals(columns, parts, start, end, placed)
+    c, m = covered(*busy), covered(*calls)
+    begins, ends = (np.concatenate(pair) for pair in zip(busy, calls, strict=True))
+    both = c + m - covered(begins, ends)
+    return Breakdown(c - both, both, m - both, max(span - (c + m - both), 0))
+
+
+def recorded_work(columns: Columns) -> tuple[Intervals, Intervals]:
+    """When a rank computed and when it communicated, in the recording."""
+    ends = columns.begin + columns.duration
+    timed = columns.timed & columns.counts
+    return work_intervals(columns, columns.parts, columns.begin, ends, timed)
+
+
+def work_intervals(
+    columns: Columns, parts: TimeParts, start: Rows, end: Rows, placed: Mask
+) -> tuple[Intervals, Intervals]:
+    """Starts and ends of what computes, and of what communicates.
 
     Where a trace has no device work but communication, operations of the host are what computes.
     """
@@ -114,11 +140,7 @@ def _breakdown(
     if on_host:
         computes = ~columns.device & placed
     busy = _busy(columns, parts, computes, start) if on_host else (start[computes], end[computes])
-    calls = start[communicates], end[communicates]
-    c, m = _union(*busy), _union(*calls)
-    begins, ends = (np.concatenate(pair) for pair in zip(busy, calls, strict=True))
-    both = c + m - _union(begins, ends)
-    return Breakdown(c - both, both, m - both, max(span - (c + m - both), 0))
+    return busy, (start[communicates], end[communicates])
 
 
 def _busy(columns: Columns, parts: TimeParts, chosen: Mask, start: Rows) -> tuple[Rows, Rows]:
@@ -128,16 +150,6 @@ def _busy(columns: Columns, parts: TimeParts, chosen: Mask, start: Rows) -> tupl
     ends += (start - (ends - parts.ns)[first])[parts.node]
     use = chosen[parts.node] & ~between_operations(columns.trace.nodes, parts)
     return (ends - parts.ns)[use], ends[use]
-
-
-def _union(start: Rows, end: Rows) -> int:
-    """The length of the union of intervals."""
-    if len(start) == 0:
-        return 0
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    gaps = start[1:] - end[:-1]
-    return int(end[-1] - start[0] - gaps[gaps > 0].sum())
 
 
 def _unexplained(columns: Columns) -> int:

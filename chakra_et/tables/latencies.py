@@ -1,0 +1,73 @@
+"""Latency of operators by shapes and types of their inputs, as simulators look it up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.model import Trace
+from chakra_et.tables.grouping import Keys, codes
+from chakra_et.tables.places import Places
+from chakra_et.tables.table import Table, texts
+from chakra_et.tables.work import work_of
+
+Rows = npt.NDArray[np.int64]
+
+
+def latency_table(traces: Mapping[int, Trace]) -> Table:
+    """What a call of each operator took, by the shapes and types of its inputs.
+
+    On `host`: from its start to its end. On `device`: the sum of the device work that the call
+    itself launched, communication left out; calls that launched none have no such row. `flops` and
+    `moved_bytes` are of one call, where shapes tell (see `work_of`).
+    """
+    items: list[tuple[str, bytes, bytes, bytes, bytes, str]] = []
+    times: list[Rows] = []
+    for trace in traces.values():
+        keys, took = _calls(trace)
+        items += keys
+        times.append(took)
+    code, distinct = codes(items)
+    spread = Keys.of(code).spread(np.concatenate([*times, np.zeros(0, np.int64)]), (50, 95, 99))
+    work = [work_of(*key[:5]) for key in distinct]
+    columns = {
+        "operator": texts([key[0] for key in distinct]),
+        "shapes": texts([_text(key[1]) for key in distinct]),
+        "dtypes": texts([_text(key[2]) for key in distinct]),
+        "on": texts([key[5] for key in distinct]),
+        **spread,
+        "flops": np.array([np.nan if w.flops is None else w.flops for w in work], np.float64),
+        "moved_bytes": np.array([np.nan if w.bytes is None else w.bytes for w in work], np.float64),
+    }
+    return Table("latencies", columns, "flops and moved_bytes are of one call").by("total_ns")
+
+
+def _calls(trace: Trace) -> tuple[list[tuple[str, bytes, bytes, bytes, bytes, str]], Rows]:
+    """Operator, shapes, types of inputs and outputs, and place of each call; and what it took."""
+    nodes, places = trace.nodes, Places(trace)
+    rows = np.flatnonzero(places.operator & (nodes.input_code >= 0))
+    inclusive = nodes.attributes.dense("inclusive_ns", -1, np.int64)
+    took = np.where(inclusive >= 0, inclusive, nodes.duration_ns)[rows]
+    launched = np.flatnonzero(~places.on_host & ~places.communication & ~places.carried)
+    by = places.nearest(places.operator)[launched]
+    on_device, calls = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.bool_)
+    np.add.at(on_device, by[by >= 0], nodes.duration_ns[launched[by >= 0]])
+    calls[by[by >= 0]] = True
+    names, codes_in, codes_out = nodes.name, nodes.input_code, nodes.output_code
+    nothing = (b"", b"", b"")
+
+    def key(row: int, on: str) -> tuple[str, bytes, bytes, bytes, bytes, str]:
+        inputs = nodes.texts[int(codes_in[row])]
+        outputs = nodes.texts[int(codes_out[row])] if codes_out[row] >= 0 else nothing
+        return names[row], inputs[1], inputs[2], outputs[1], outputs[2], on
+
+    devices = rows[calls[rows]]
+    keys = [key(row, "host") for row in rows.tolist()]
+    keys += [key(row, "device") for row in devices.tolist()]
+    return keys, np.concatenate((took, on_device[devices]))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
