@@ -39,6 +39,8 @@ def to_pandas(table: Table) -> Any:
         if isinstance(column, np.ma.MaskedArray) and column.dtype.kind in "iub":
             kind = "boolean" if column.dtype.kind == "b" else column.dtype.name.capitalize()
             values = pandas.array(column.tolist(), dtype=kind.replace("Uint", "UInt"))
+        elif column.dtype == object:
+            values = pandas.Series(_objects(column))
         else:
             values = np.ma.filled(column, np.nan) if np.ma.isMaskedArray(column) else column
         frame[name] = values
@@ -58,11 +60,16 @@ def _array(pa: Any, column: Column) -> Any:
         if column.dtype.kind == "f":
             mask = mask | np.isnan(np.ma.getdata(column))
         return pa.array(np.ma.getdata(column), mask=mask)
-    items = [encodable(list(v) if isinstance(v, tuple) else v) for v in column.tolist()]
+    items = _objects(column)
     kinds = {type(item) for item in items} - {type(None)}
     if len(kinds) > 1:
         items = [None if item is None else _text(item) for item in items]
     return pa.array(items, type=None if kinds else pa.string())
+
+
+def _objects(column: Column) -> list[Any]:
+    """Texts that UTF-8 can hold, and lists."""
+    return [encodable(list(v) if isinstance(v, tuple) else v) for v in column.tolist()]
 
 
 def _text(item: Any) -> str:

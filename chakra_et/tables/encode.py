@@ -21,7 +21,7 @@ def to_csv(table: Table) -> bytes:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
     writer.writerows([_plain(value) for value in row] for row in table.rows())
-    return out.getvalue().encode("utf-8", "backslashreplace")
+    return out.getvalue().encode()
 
 
 def _plain(value: Any) -> Any:
@@ -29,7 +29,7 @@ def _plain(value: Any) -> Any:
         return value.hex()
     if isinstance(value, (list, tuple)):
         return msgspec.json.encode(encodable(value)).decode()
-    return value
+    return encodable(value)
 
 
 def to_json_text(table: Table) -> bytes:

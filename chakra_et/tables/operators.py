@@ -59,12 +59,14 @@ def type_table(traces: Mapping[int, Trace]) -> Table:
     counts: list[int] = []
     took: list[int] = []
     for trace in traces.values():
-        code = trace.nodes.type.astype(np.int64) * 2 + Places(trace).on_host
+        places = Places(trace)
+        code = trace.nodes.type.astype(np.int64) * 2 + places.on_host
+        own_ns = np.where(places.carried, 0, trace.nodes.self_ns)
         for number in np.unique(code).tolist():
             chosen = code == number
             keys.append((type_label(number // 2), "host" if number % 2 else "device"))
             counts.append(int(np.count_nonzero(chosen)))
-            took.append(int(trace.nodes.self_ns[chosen].sum()))
+            took.append(int(own_ns[chosen].sum()))
     code, distinct = codes(keys)
     count, own = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
     np.add.at(count, code, np.array(counts, np.int64))

@@ -115,8 +115,9 @@ def _steps(rank: int, trace: Trace) -> Table:
 def idle_table(traces: Mapping[int, Trace]) -> Table:
     """Gaps between pieces of work on each stream, by what held the next one back.
 
-    `host_ns`: it was launched only after the stream had run dry. `short_ns`: gaps of up to 30 ns.
-    `other_ns`: it had been launched, and waited for something else or for the device's front end.
+    `host_ns`: it was launched only after the stream had run dry. `short_ns`: other gaps of up to
+    30 us, as there are between pieces that stand ready. `other_ns`: it had been launched, and
+    waited for something else.
     """
     rows = []
     for rank, trace in traces.items():
@@ -135,7 +136,7 @@ def idle_table(traces: Mapping[int, Trace]) -> Table:
     return Table("idle", columns_of_table, "gaps between pieces of work on a stream")
 
 
-_SHORT_NS: Final = 30
+_SHORT_NS: Final = 30_000
 
 
 def _gaps(start: Rows, duration: Rows, places: Places, chosen: Rows) -> tuple[int, int, int]:
