@@ -37,7 +37,7 @@ def two() -> TraceSet:
             groups={"g": (0, 1)},
         ),
         trace(
-            coll(1, start=50, took=7, pg_name="g", involved_dim=(Kind.BOOL_LIST, (True, False))),
+            coll(1, start=50, took=7, pg_name="g", involved_dim=FLAGS),
             rank=1,
         ),
     )
