@@ -37,6 +37,8 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "explain": ("validate", {}),
     "fix": ("fix", {}),
     "stats": ("stats", {}),
+    "query": ("query", {}),
+    "diff": ("diff", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
     "generate": ("generate", {}),
     "feed": ("feed", {}),

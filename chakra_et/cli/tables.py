@@ -64,6 +64,7 @@ TopOption: TypeAlias = Annotated[
 _LEAST_TEXT: Final = 14
 """A text is cut to no less than this on a narrow terminal; first go the last columns."""
 _LONG: Final = 60
+_REST: Final = "--top 0 and --format csv have all"
 _SPACE: Final = 2
 
 
@@ -101,7 +102,7 @@ def _show_all(console: Console, tables: Sequence[Table], top: int | None) -> Non
         show(console, table, _ROWS if top is None else top)
 
 
-def show(console: Console, table: Table, top: int = _ROWS) -> None:
+def show(console: Console, table: Table, top: int = _ROWS, rest: str = _REST) -> None:
     """The first rows of a table (all for 0); on a terminal as many columns as it is wide."""
     title = f"{table.name} ({table.note})" if table.note else table.name
     say(console, title if len(table) else f"{table.name}: none", "bold")
@@ -137,7 +138,7 @@ def show(console: Console, table: Table, top: int = _ROWS) -> None:
     left = [number_of(len(table) - len(rows), "more row")] * (len(rows) < len(table))
     left += [number_of(len(told) - len(widths), "more column")] * (len(widths) < len(told))
     if left:
-        say(console, f"{' and '.join(left)}: --top 0 and --format csv have all", "dim")
+        say(console, f"{' and '.join(left)}: {rest}", "dim")
 
 
 def _fitted(widths: list[int], right: list[bool], width: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
 import io
 import json
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import chakra
+from missing import without
 from places import EXAMPLES
 from traces import coll, node, run, trace
 
@@ -101,18 +101,6 @@ def test_a_missing_library_is_told_with_what_to_install(
     without(monkeypatch, "pyarrow")
     with pytest.raises(ChakraError, match=r"needs pyarrow.*pip install 'chakra-et\[tables\]'"):
         two.to_arrow()
-
-
-def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """Let an import of this fail."""
-
-    def find(name: str, *args: Any, **options: Any) -> Any:
-        if name.partition(".")[0] == library:
-            raise ImportError(name)
-        return there(name, *args, **options)
-
-    there = builtins.__import__
-    monkeypatch.setattr("chakra_et.tables.arrow.import_module", lambda name: find(name))
 
 
 def test_notebooks_get_a_table_in_which_names_are_text(two: TraceSet) -> None:
