@@ -40,6 +40,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "query": ("query", {}),
     "diff": ("diff", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
+    "report": ("report", {}),
     "generate": ("generate", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),

@@ -1,0 +1,76 @@
+"""Sets of times: disjoint intervals, and how much of a window each covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.graph.intervals import union
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Disjoint intervals in ascending order, from `start[i]` on and before `end[i]`, in ns."""
+
+    start: Rows
+    end: Rows
+
+    @classmethod
+    def of(cls, start: Rows, end: Rows) -> Intervals:
+        """The times in at least one of the given intervals, which may overlap; empty ones go."""
+        some = end > start
+        return cls(*union(start[some], end[some]))
+
+    @property
+    def length_ns(self) -> int:
+        """How much time there is in all."""
+        return int((self.end - self.start).sum())
+
+    @cached_property
+    def _before(self) -> Rows:
+        return np.append(0, np.cumsum(self.end - self.start))
+
+    def until(self, times: Rows) -> Rows:
+        """How much of the set lies before each of some times, in ns."""
+        place = np.searchsorted(self.start, times, "right")
+        if not len(self.start):
+            return np.zeros(len(times), np.int64)
+        beyond = np.maximum(self.end[place - 1] - times, 0)
+        return np.asarray(self._before[place] - np.where(place > 0, beyond, 0))
+
+    def covers(self, times: Rows) -> npt.NDArray[np.bool_]:
+        """Which of some times are in the set."""
+        place = np.searchsorted(self.start, times, "right") - 1
+        if not len(self.start):
+            return np.zeros(len(times), np.bool_)
+        return np.asarray((place >= 0) & (times < self.end[place]))
+
+    def __or__(self, other: Intervals) -> Intervals:
+        """The times in either."""
+        return Intervals.of(
+            np.concatenate((self.start, other.start)), np.concatenate((self.end, other.end))
+        )
+
+    def __and__(self, other: Intervals) -> Intervals:
+        """The times in both."""
+        return self._where(other, wanted=True)
+
+    def __sub__(self, other: Intervals) -> Intervals:
+        """The times in this set and not in the other."""
+        return self._where(other, wanted=False)
+
+    def _where(self, other: Intervals, *, wanted: bool) -> Intervals:
+        edges = np.unique(np.concatenate((self.start, self.end, other.start, other.end)))
+        begin = edges[:-1]
+        chosen = self.covers(begin) & (other.covers(begin) == wanted)
+        return Intervals.of(begin[chosen], edges[1:][chosen])
+
+
+NEVER: Final = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""No time at all."""

@@ -1,0 +1,71 @@
+"""What a page is made of: ETs or recordings, and the account of their conversion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chakra_et.conversion import trace_set
+from chakra_et.converters.format import View
+from chakra_et.directory import convert_files
+from chakra_et.errors import ChakraError
+from chakra_et.files import read_set
+from chakra_et.inputs import open_input
+from chakra_et.model import TraceSet
+from chakra_et.search import names_in, trace_files
+
+
+@dataclass
+class Opened:
+    """Traces by rank, the reports of their conversions as `docs/report.md` has them, and from
+    where these are: empty where no report was found.
+    """
+
+    traces: TraceSet
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    told_by: str = ""
+
+
+def open_run(source: Path) -> Opened:
+    """Read the ETs of a file or directory; where there are none, convert the recordings in it.
+
+    Raises ChakraError as reading and converting do.
+    """
+    if _holds_ets(source):
+        return Opened(read_set(source), *_kept_reports(source))
+    conversions = convert_files(source, None)
+    reports = [conversion.report.as_dict() for conversion in conversions]
+    return Opened(trace_set(conversions), reports, "this conversion")
+
+
+def _holds_ets(source: Path) -> bool:
+    if names_in(source) is None:
+        return open_input(source).view is View.TRACE
+    try:
+        return bool(trace_files(source))
+    except ChakraError:
+        # Nothing, or recordings: converting them says what is wrong.
+        return False
+
+
+def _kept_reports(source: Path) -> tuple[list[dict[str, Any]], str]:
+    """The reports of a conversion in a directory, or in that of a file, and what holds them."""
+    folder = source if source.is_dir() else source.parent
+    if not folder.is_dir():
+        return [], ""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            given = open_input(path)
+            if not given.format.own:
+                continue
+            content = msgspec.json.decode(path.read_bytes())
+        except (ChakraError, OSError, msgspec.DecodeError):
+            continue
+        found = content.get("conversions", [content]) if isinstance(content, dict) else []
+        reports = [one for one in found if isinstance(one, dict) and "host_nodes" in one]
+        if reports:
+            return reports, path.name
+    return [], ""
