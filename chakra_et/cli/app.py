@@ -41,6 +41,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "diff": ("diff", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
     "report": ("report", {}),
+    "analyze": ("analyze", {}),
     "generate": ("generate", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),

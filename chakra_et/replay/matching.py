@@ -9,6 +9,7 @@ reason.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -137,7 +138,7 @@ def _match_group(
         calls = sum(map(len, ranks.values()))
         matching.unmatched[f"{label}: ranks {missing[:8]} have no trace"] += calls
         return
-    first = _first_places(ranks)
+    first = first_places({rank: [m.end_ns for m in calls] for rank, calls in ranks.items()})
     for place in range(max(first[rank] + len(ranks[rank]) for rank in ranks)):
         called = {
             rank: ranks[rank][place - first[rank]]
@@ -166,18 +167,15 @@ def _match_group(
         )
 
 
-def _first_places(ranks: dict[int, list[_Member]]) -> dict[int, int]:
-    """Which of the group's calls is the first that each rank's trace has.
+def first_places(ends_ns: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Which of the group's calls is the first that each rank's trace has, by when its calls ended.
 
     Recordings do not begin with the same call everywhere. Members of a call end together, so that
     at the right shift the ends of two ranks differ by one number, that of their clocks.
     """
-    longest = max(ranks, key=lambda rank: len(ranks[rank]))
-    reference = np.array([member.end_ns for member in ranks[longest]])
-    shifts = {
-        rank: _shift(reference, np.array([member.end_ns for member in calls]))
-        for rank, calls in ranks.items()
-    }
+    longest = max(ends_ns, key=lambda rank: len(ends_ns[rank]))
+    reference = np.array(ends_ns[longest])
+    shifts = {rank: _shift(reference, np.array(ends)) for rank, ends in ends_ns.items()}
     earliest = min(shifts.values())
     return {rank: shift - earliest for rank, shift in shifts.items()}
 

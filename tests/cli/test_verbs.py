@@ -135,7 +135,6 @@ def test_info_lists_several_files_and_directories(run: Path) -> None:
     assert [Path(row[0]).name for row in rows[1:]] == [
         "device.json.gz", "host.json.gz", "t.0.et", "t.1.et", "passed",
     ]  # fmt: skip
-    assert "57" not in done.words
     assert "2 nodes, 1 edge" in done.output
 
 
@@ -241,6 +240,15 @@ def test_replay_with_the_times_of_another_run_says_how_far_off_it_is(run: Path) 
     refused = chakra("replay", run, "--times-of", run / "t.1.et")
     assert refused.code == 2
     assert "--times-of compares single ranks, and here are " in refused.errors
+
+
+def test_analyze_prints_a_table_for_each_question(run: Path) -> None:
+    done = chakra("analyze", run, "hang")
+    assert (done.code, done.output.partition(" ")[0]) == (0, "hang:")
+    assert chakra("analyze", run, "path", "--format", "json").output.startswith("[")
+    refused = chakra("analyze", run, "mfu", "--peak", "0")
+    assert refused.code == 2
+    assert "expected a positive rate" in refused.errors
 
 
 # --- Nothing to do, and harm ---------------------------------------------------------------------

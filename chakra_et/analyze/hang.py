@@ -1,0 +1,121 @@
+"""A job that hangs: who waits for whom, and who never came, from traces that were cut short."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.model import Trace, TraceSet
+from chakra_et.replay.matching import first_places
+
+
+@dataclass(frozen=True)
+class Stall:
+    """The first call of a group that some of its ranks have made and others have not."""
+
+    group: str
+    place: int
+    what: str
+    waiting: tuple[int, ...]
+    absent: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hang:
+    """What holds a job up.
+
+    `suspects` never came where others wait, and wait nowhere themselves; those without a trace come
+    first. `last` is the last node that each rank began.
+    """
+
+    stalls: list[Stall]
+    suspects: list[int]
+    last: dict[int, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "suspects": self.suspects,
+            "stalls": [
+                {"group": s.group, "call": s.place, "what": s.what,
+                 "waiting": list(s.waiting), "absent": list(s.absent)}
+                for s in self.stalls
+            ],
+            "last": {str(rank): name for rank, name in self.last.items()},
+        }  # fmt: skip
+
+
+def find_hang(traces: TraceSet) -> Hang:
+    """Compare the sequences of communications of all ranks."""
+    calls: dict[str, dict[int, list[_Call]]] = defaultdict(dict)
+    for rank, trace in traces.items():
+        for group, call in _calls(trace):
+            calls[group].setdefault(rank, []).append(call)
+    members = _members(traces, calls)
+    stalls = [s for group in sorted(calls) if (s := _stall(group, calls[group], members[group]))]
+    waiting = {rank for stall in stalls for rank in stall.waiting}
+    absent = {rank for stall in stalls for rank in stall.absent}
+    unseen = sorted(absent - set(traces))
+    suspects = [*unseen, *sorted(absent - waiting - set(unseen))]
+    last = {rank: name for rank, trace in traces.items() if (name := _last(trace))}
+    return Hang(stalls, suspects, last)
+
+
+@dataclass(frozen=True)
+class _Call:
+    what: str
+    end_ns: int
+
+
+def _calls(trace: Trace) -> list[tuple[str, _Call]]:
+    """Group and call of each collective of a rank, in the order in which they were asked for."""
+    nodes, attributes = trace.nodes, trace.nodes.attributes
+    rows = np.flatnonzero(nodes.type == NodeType.COMM_COLL)
+    asked = attributes.dense("rf_id", 0, np.int64)[rows]
+    key = asked if (asked > 0).all() else nodes.start_ns[rows]
+    found = []
+    for row in rows[np.argsort(key, kind="stable")].tolist():
+        kind = attributes.get(row, "comm_type")
+        known = isinstance(kind, int) and kind in set(CollectiveType)
+        what = CollectiveType(kind).name if known else str(nodes[row].name)
+        end_ns = int(nodes.start_ns[row] + nodes.duration_ns[row])
+        found.append((str(attributes.get(row, "pg_name") or ""), _Call(what, end_ns)))
+    return found
+
+
+def _members(
+    traces: TraceSet, calls: dict[str, dict[int, list[_Call]]]
+) -> dict[str, Sequence[int]]:
+    """The ranks of each group: as the traces say, else all of the world, else those that call."""
+    told = {group.name: group.ranks for group in traces.groups if group.ranks}
+    sizes = [trace.world_size for trace in traces.values() if trace.world_size]
+    world = range(max(sizes)) if sizes else sorted(traces)
+    return {
+        group: told.get(group) or (world if group in ("", "0", "default_pg") else sorted(ranks))
+        for group, ranks in calls.items()
+    }
+
+
+def _stall(group: str, calls: dict[int, list[_Call]], members: Sequence[int]) -> Stall | None:
+    """The first call that some have made and others have not; recordings may begin later."""
+    first = first_places({rank: [call.end_ns for call in made] for rank, made in calls.items()})
+    reached = {rank: first.get(rank, 0) + len(calls.get(rank, [])) for rank in members}
+    place = min(reached.values(), default=0)
+    waiting = tuple(rank for rank, count in reached.items() if count > place)
+    if not waiting:
+        return None
+    absent = tuple(rank for rank, count in reached.items() if count == place)
+    what = calls[waiting[0]][place - first[waiting[0]]].what
+    return Stall(group, place, what, waiting, absent)
+
+
+def _last(trace: Trace) -> str | None:
+    """The name of the node that began last."""
+    if not len(trace.nodes):
+        return None
+    return str(trace.nodes[int(np.argmax(trace.nodes.start_ns))].name)
