@@ -42,9 +42,10 @@ class Options:
 
 @dataclass
 class Conversion:
-    """The report of how a trace was made, where it was written (None if it was not), and `trace`.
+    """How a trace was made (the report), where it was written (None if it was not), and the trace.
 
-    `kept` is the trace while it is in memory.
+    `kept` is the trace while it is in memory. A conversion to a directory keeps none: `load` reads
+    the file.
     """
 
     report: Report
@@ -53,11 +54,21 @@ class Conversion:
 
     @property
     def trace(self) -> Trace:
-        """The trace; it is read from `output` again where it was not kept."""
+        """The trace in memory. Raises ChakraError where it was only written."""
         if self.kept is None:
-            assert self.output is not None, "a trace is kept or written"
-            self.kept = read(self.output)
+            raise ChakraError(
+                "this trace was written and is no longer in memory",
+                path=self.output,
+                remedy="Call load() of the conversion: it reads the file.",
+            )
         return self.kept
+
+    def load(self) -> Trace:
+        """The trace in memory, or else the one in the file `output`, read anew each time."""
+        if self.kept is not None:
+            return self.kept
+        assert self.output is not None, "a trace is kept or written"
+        return read(self.output)
 
     def write(self, output: Path) -> None:
         """Write the trace, and say in the report where. Raises OutputError."""
@@ -114,12 +125,8 @@ def convert(
 
 def trace_set(conversions: list[Conversion]) -> TraceSet:
     """The traces of several conversions as one set; traces without a rank count by place."""
-    return TraceSet(
-        {
-            place if c.trace.rank is None else c.trace.rank: c.trace
-            for place, c in enumerate(conversions)
-        }
-    )
+    traces = [conversion.load() for conversion in conversions]
+    return TraceSet({i if t.rank is None else t.rank: t for i, t in enumerate(traces)})
 
 
 def _pair(host: PathLike | None, device: PathLike | None, rank: int | None) -> Pair:

@@ -18,6 +18,11 @@ class Pool(dict[T, int]):
         code = self[value] = len(self)
         return code
 
+    def keep(self, count: int) -> None:
+        """Drop all values but the first `count`."""
+        while len(self) > count:
+            self.popitem()
+
     @property
     def in_order(self) -> list[T]:
         """The distinct values; a value's code is its place."""

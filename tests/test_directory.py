@@ -49,7 +49,9 @@ def test_a_trace_that_was_written_is_not_kept_but_can_be_had(tmp_path: Path, job
     assert first.kept is None
     assert first.output == tmp_path / "trace.0.et"
     assert first.report.output is not None
-    assert len(first.trace.nodes) == first.report.output["nodes"]
+    with pytest.raises(ChakraError, match=r"Call load\(\)"):
+        _ = first.trace
+    assert len(first.load().nodes) == first.report.output["nodes"]
     assert first.report.output["bytes"] == first.output.stat().st_size
 
 

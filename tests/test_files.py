@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_type_hints
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -370,3 +371,11 @@ def test_a_feeder_tells_json_by_content(tmp_path: Path, trace: Trace) -> None:
     (tmp_path / "t.et").rename(tmp_path / "t.json")
     for name in ("t", "t.json"):
         assert len(list(Feeder(tmp_path / name))) == len(trace.nodes)
+
+
+@pytest.mark.parametrize("name", ["t.et", "t.json", "t.et.gz"])
+def test_a_trace_is_opened_to_look_at_it_and_to_read_it(tmp_path: Path, name: str) -> None:
+    write(some_trace(), tmp_path / name)
+    with mock.patch.object(Path, "open", autospec=True, side_effect=Path.open) as opened:
+        read(tmp_path / name)
+    assert opened.call_count == 2

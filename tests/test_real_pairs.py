@@ -205,5 +205,5 @@ def test_a_host_trace_alone_takes_collectives_from_its_records(data: Path) -> No
 
 def test_a_directory_of_ranks_converts_to_one_file_each(data: Path, tmp_path: Path) -> None:
     conversions = chakra_et.convert_directory(data / "dlrm8", tmp_path / "out")
-    assert [c.trace.rank for c in conversions] == list(range(8))
+    assert [c.load().rank for c in conversions] == list(range(8))
     assert names_in(tmp_path / "out") == [f"trace.{rank}.et" for rank in range(8)]

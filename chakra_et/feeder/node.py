@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from chakra_et.converters.et.attribute_codec import decode_attribute
+from chakra_et.converters.et.columns_in_attributes import EDGE_KINDS, EXACT_DURATION, EXACT_START
 from chakra_et.converters.et.edge_kinds import parse_kinds
 from chakra_et.converters.et.io_codec import decode_io
-from chakra_et.converters.et.told_columns import EDGE_KINDS, EXACT_DURATION, EXACT_START
 from chakra_et.converters.et.wire import WireError
 from chakra_et.definitions import Kind, NodeAttributes, NodeType
 from chakra_et.feeder import errors

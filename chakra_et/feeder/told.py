@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.et.told_columns import EDGE_KINDS as _EDGE_KINDS
-from chakra_et.converters.et.told_columns import EXACT_DURATION, EXACT_START
+from chakra_et.converters.et.columns_in_attributes import EDGE_KINDS as _EDGE_KINDS
+from chakra_et.converters.et.columns_in_attributes import EXACT_DURATION, EXACT_START
 from chakra_et.converters.et.wire import BYTES, VARINT, tag
 from chakra_et.definitions import Kind
 from chakra_et.model import AttributeKey

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -71,15 +72,20 @@ def _replaced(target: Path) -> Iterator[IO[bytes]]:
     """A temporary file that takes the place of `target`, or of what that link leads to."""
     place = Path(os.path.realpath(target))
     clean(place.parent)
-    descriptor, name = tempfile.mkstemp(prefix=temporary_prefix(), suffix=".tmp", dir=place.parent)
+    temporary = place.with_name(f"{temporary_prefix()}{secrets.token_hex(8)}.tmp")
+    # The system takes the bits of the umask away, which a program can only read by changing it.
+    mode = _mode(place)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
     try:
         hold(descriptor)
         with os.fdopen(descriptor, "wb") as raw:
             yield raw
-        Path(name).chmod(_permissions(place))
-        Path(name).replace(place)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(place)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -186,7 +192,9 @@ def move_output(source: Path, target: Path) -> None:
             source.unlink()
             return
         place = Path(os.path.realpath(target))
-        source.chmod(_permissions(place))
+        mode = _mode(place)
+        if mode is not None:
+            source.chmod(mode)
         if source.stat().st_dev == place.parent.stat().st_dev:
             source.replace(place)
         else:
@@ -216,10 +224,6 @@ def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
         yield raw
 
 
-def _permissions(target: Path) -> int:
-    """Those of the file that is replaced, else what the process gives new files."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _mode(target: Path) -> int | None:
+    """The permissions of a file that is there."""
+    return target.stat().st_mode & 0o777 if target.exists() else None

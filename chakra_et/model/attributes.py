@@ -343,6 +343,21 @@ class AttributeTable:
         columns = [column.take(order, new_row) for column in self.columns]
         return AttributeTable(len(order), columns, list(self.layouts), self.layout[order])
 
+    def joined(self, other: AttributeTable) -> AttributeTable:
+        """The table of the nodes of both, those of `other` behind these."""
+        table = AttributeTable(len(self) + len(other), list(self.columns), list(self.layouts))
+        numbers = []
+        for column in other.columns:
+            moved = AttributeColumn(column.key, column.rows + len(self), column.values)
+            numbers.append(table._join(moved))
+        known = {layout: code for code, layout in enumerate(table.layouts)}
+        codes = []
+        for layout in other.layouts:
+            codes.append(known.setdefault(tuple(numbers[i] for i in layout), len(known)))
+        table.layouts = list(known)
+        table.layout[:] = np.concatenate([self.layout, np.array(codes, np.int32)[other.layout]])
+        return table
+
     def same(self, other: AttributeTable) -> bool:
         """Whether both hold the same attributes, kinds and values in the same order per node."""
         if len(self) != len(other):

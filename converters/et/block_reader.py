@@ -1,17 +1,18 @@
-"""Nodes read many at a time: each field of all of them becomes a column."""
+"""Nodes read a piece of the file at a time: each field of all of them becomes a column."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.et import fields as numbers
-from chakra_et.converters.et.columns_in import ColumnsIn, UnusualError
+from chakra_et.converters.et.attribute_columns import AttributeColumns, Mark, UnusualError
 from chakra_et.converters.et.distinct import pooled
-from chakra_et.converters.et.found_nodes import FoundNodes
 from chakra_et.converters.et.io_codec import decode_ios
+from chakra_et.converters.et.node_columns import NodeColumns
 from chakra_et.converters.et.side_by_side import (
     PIECE,
     Fields,
@@ -24,6 +25,7 @@ from chakra_et.converters.et.wire import (
     BYTES,
     LONGEST_VARINT,
     VARINT,
+    WireError,
     ZerosError,
     read_varint,
     tag,
@@ -53,35 +55,51 @@ _ZEROS: Final = 1 << 16
 _LAYOUT: Final = np.dtype("<i4")
 
 
-def read_blocks(data: bytes, at: int) -> FoundNodes:
-    """The nodes of the records from `at` on.
-
-    Raises UnusualError or WireError for what must be read with care, and ZerosError.
-    """
-    reader = _BlockReader(data)
-    at = reader.read(at)
-    while at < len(data):
-        at = reader.read(at)
-    return reader.finish()
-
-
-class _BlockReader:
-    """Collects blocks of nodes into columns."""
+class BlockReader:
+    """Collects the nodes of whole pieces into columns."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._wire = Wire(np.frombuffer(data, np.uint8))
         self._count = 0
+        self._pieces = 0
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
         self._names: Pool[bytes] = Pool()
         self._texts: Pool[bytes] = Pool()
         self._ios: list[NodeIO] = []  # of the texts
-        self._columns = ColumnsIn()
+        self._columns = AttributeColumns()
         self._layouts: Pool[bytes] = Pool({b"": 0})
         self._extra: dict[int, bytes] = {}
 
+    def __len__(self) -> int:
+        return self._count
+
     def read(self, base: int) -> int:
-        """Take in the nodes that begin in the piece at `base`; where the next one begins."""
+        """Take in the nodes that begin in the piece at `base`; where the next one begins.
+
+        Raises UnusualError or WireError where the piece must be read with care, and ZerosError;
+        then it has taken in nothing.
+        """
+        counts = len(self._names), len(self._texts), len(self._layouts)
+        mark = self._columns.mark()
+        try:
+            behind = self._take(base)
+        except (UnusualError, WireError):
+            self._undo(*counts, mark)
+            raise
+        self._pieces += 1
+        return behind
+
+    def _undo(self, names: int, texts: int, layouts: int, mark: Mark) -> None:
+        for parts in self._parts.values():
+            del parts[self._pieces :]
+        self._names.keep(names)
+        self._texts.keep(texts)
+        del self._ios[texts:]
+        self._layouts.keep(layouts)
+        self._columns.undo(mark)
+
+    def _take(self, base: int) -> int:
         begin, end, behind = self._cut(base)
         empty = np.flatnonzero(begin == end)
         if len(empty) > _ZEROS:
@@ -189,7 +207,12 @@ class _BlockReader:
         size = np.bincount(part.row, minlength=count) * _LAYOUT.itemsize
         end = np.cumsum(size)
         wire = Wire(np.frombuffer(raw, np.uint8))
+        before = len(self._layouts)
         self._keep("layout", pooled(self._layouts, wire, raw, end - size, end))
+        for new in islice(self._layouts, before, None):
+            numbers = np.frombuffer(new, _LAYOUT).tolist()
+            if len(set(numbers)) < len(numbers):
+                raise UnusualError
 
     def _unknown(self, part: Fields) -> None:
         places = zip(part.row.tolist(), part.start.tolist(), part.behind.tolist(), strict=True)
@@ -197,14 +220,12 @@ class _BlockReader:
             node = row + self._count
             self._extra[node] = self._extra.get(node, b"") + self._data[start:behind]
 
-    def finish(self) -> FoundNodes:
+    def finish(self) -> NodeColumns:
         """All nodes taken in."""
         layouts = [tuple(np.frombuffer(raw, _LAYOUT).tolist()) for raw in self._layouts]
-        if any(len(set(numbers)) < len(numbers) for numbers in layouts):
-            raise UnusualError
         columns = {name: np.concatenate(self._parts.pop(name)) for name in list(self._parts)}
         layout = columns.pop("layout")
-        return FoundNodes(
+        return NodeColumns(
             **columns,
             names=list(self._names),
             texts=self._ios,

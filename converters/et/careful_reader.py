@@ -1,4 +1,4 @@
-"""Nodes read one by one, field by field: whatever a file holds, and where it is damaged."""
+"""Nodes read one by one, field by field: whatever a piece holds, and where it is damaged."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute
-from chakra_et.converters.et.found_nodes import FoundNodes
 from chakra_et.converters.et.io_codec import decode_io
+from chakra_et.converters.et.node_columns import NodeColumns
+from chakra_et.converters.et.side_by_side import PIECE
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
@@ -31,19 +32,11 @@ _DEPS: Final = (fields.CTRL_DEPS, fields.DATA_DEPS)
 _TEXTS: Final = (fields.NAME, fields.INPUTS, fields.OUTPUTS)
 
 
-def read_carefully(data: bytes, at: int) -> FoundNodes:
-    """The nodes of the records from `at` on. Raises WireError for a damaged one."""
-    reader = _CarefulReader()
-    while at < len(data):
-        begin, at = read_record(data, at, "the next node")
-        reader.read(data, begin, at)
-    return reader.finish()
-
-
-class _CarefulReader:
+class CarefulReader:
     """Collects nodes into columns."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
         self._at: list[int] = []
         self._numbers: dict[int, list[int]] = {field: [] for field in _NUMBERS}
         self._names: Pool[bytes] = Pool()
@@ -57,7 +50,21 @@ class _CarefulReader:
         self._deps = bytearray()  # of each node first ctrl_deps, then data_deps
         self._counts: dict[int, list[int]] = {field: [] for field in _DEPS}
 
-    def read(self, data: bytes, at: int, end: int) -> None:
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def read(self, base: int) -> int:
+        """Take in the nodes that begin in the piece at `base`; where the next one begins.
+
+        Raises WireError for a damaged one.
+        """
+        at, stop = base, min(base + PIECE, len(self._data))
+        while at < stop:
+            begin, at = read_record(self._data, at, "the next node")
+            self._node(self._data, begin, at)
+        return at
+
+    def _node(self, data: bytes, at: int, end: int) -> None:
         """Take in the node in `data[at:end]`."""
         self._at.append(at)
         numbers = dict.fromkeys(_NUMBERS, 0)
@@ -117,8 +124,11 @@ class _CarefulReader:
         values.append(value)
         layout.append(number)
 
-    def finish(self) -> FoundNodes:
-        """All nodes taken in. Raises WireError for a dependency that is no number."""
+    def finish(self, others_at: npt.NDArray[np.int64]) -> NodeColumns:
+        """All nodes taken in; those of other pieces are at `others_at`.
+
+        Raises WireError for a dependency that is no number.
+        """
         columns = [
             AttributeColumn(key, np.array(rows, np.int64), values)
             for key, (rows, values) in zip(self._keys, self._columns, strict=True)
@@ -127,7 +137,7 @@ class _CarefulReader:
         number = {field: np.array(found, np.uint64) for field, found in self._numbers.items()}
         code = {field: np.array(found, np.int32) for field, found in self._codes.items()}
         count = {field: np.array(found, np.int64) for field, found in self._counts.items()}
-        return FoundNodes(
+        return NodeColumns(
             at=np.array(self._at, np.int64),
             id=number[fields.ID],
             type=number[fields.TYPE].astype(np.uint32).view(np.int32),
@@ -142,17 +152,18 @@ class _CarefulReader:
             extra=self._extra,
             ctrl_count=count[fields.CTRL_DEPS],
             data_count=count[fields.DATA_DEPS],
-            sources=self._sources(),
+            sources=self._sources(others_at),
         )
 
-    def _sources(self) -> npt.NDArray[np.uint64]:
+    def _sources(self, others_at: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         try:
             return unpack(self._deps)
         except WireError as error:
             before = count_varints(bytes(self._deps[: error.at]))
             ends = np.cumsum(np.array(list(self._counts.values()), np.int64).sum(0))
-            row = int(np.searchsorted(ends, before, "right"))
-            raise WireError(f"node {row}: {error}", self._at[row]) from None
+            at = self._at[int(np.searchsorted(ends, before, "right"))]
+            row = self._at.index(at) + int(np.searchsorted(others_at, at))
+            raise WireError(f"node {row}: {error}", at) from None
 
 
 def _ids(data: bytes, at: int, end: int) -> bytes:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute, decode_text
-from chakra_et.converters.et.block_reader import read_blocks
-from chakra_et.converters.et.careful_reader import read_carefully
-from chakra_et.converters.et.columns_in import UnusualError
+from chakra_et.converters.et.node_reader import read_nodes
 from chakra_et.converters.et.old_schema import refuse_old_schema
 from chakra_et.converters.et.wire import (
     BYTES,
-    WireError,
-    ZerosError,
     read_record,
     read_tag,
     read_varint,
@@ -31,12 +27,7 @@ def decode_et(data: bytes) -> Trace:
     refuse_old_schema(data, at, end)
     metadata = decode_metadata(data, at, end)
     with collection_paused():
-        try:
-            return read_blocks(data, end).trace(metadata)
-        except ZerosError:
-            raise
-        except (UnusualError, WireError):
-            return read_carefully(data, end).trace(metadata)
+        return read_nodes(data, end).trace(metadata)
 
 
 def decode_metadata(data: bytes, at: int, end: int) -> Metadata:

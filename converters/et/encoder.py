@@ -20,7 +20,7 @@ from chakra_et.converters.et.attribute_codec import (
     encode_column,
     encode_text,
 )
-from chakra_et.converters.et.told_columns import microseconds, told_columns
+from chakra_et.converters.et.columns_in_attributes import attributes_of_columns, microseconds
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
@@ -80,7 +80,7 @@ def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:
         if len(early):
             row = int(early[0])
             raise ValueError(f"node {trace.nodes[row].id}: a {name} of {times[row]} ns: below zero")
-    told = told_columns(trace)
+    told = attributes_of_columns(trace)
     for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
         yield _bodies(trace, np.arange(start, min(start + ROWS_AT_ONCE, len(trace.nodes))), told)
 

@@ -273,3 +273,14 @@ def test_inputs_are_kept_only_within_the_block(tmp_path: Path) -> None:
     with inputs_kept(tmp_path / "a"), pytest.raises(OutputError):
         write(tmp_path / "a")
     write(tmp_path / "a")
+
+
+def test_permissions_are_found_without_changing_those_of_the_process(tmp_path: Path) -> None:
+    """The umask belongs to all threads: a file that another one makes meanwhile must have it."""
+    with mock.patch("os.umask", side_effect=AssertionError):
+        for _ in range(2):
+            with atomic_output(tmp_path / "t.et") as stream:
+                stream.write(b"x")
+    (tmp_path / "plain").touch()
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1

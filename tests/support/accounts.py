@@ -63,16 +63,17 @@ def assert_no_loose_ends(result: Conversion) -> None:
 
 def names(result: Conversion) -> list[str]:
     """The names of all nodes."""
-    nodes = result.trace.nodes
+    nodes = result.load().nodes
     return [nodes.names[code] for code in nodes.name_code.tolist()]
 
 
 def callers(result: Conversion, name: str) -> set[str]:
     """The names of the nodes that call those of a name."""
-    by_id = {node.id: node.name for node in result.trace.nodes}
+    nodes = result.load().nodes
+    by_id = {node.id: node.name for node in nodes}
     return {
         by_id[source]
-        for node in result.trace.nodes
+        for node in nodes
         if node.name == name
         for source, kind, _ in node.edges
         if kind is EdgeKind.CALL

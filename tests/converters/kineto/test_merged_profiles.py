@@ -83,7 +83,7 @@ def converted(folder: Path, events: list[Event], name: str = "merged.json") -> l
 def assert_each_has_its_own(found: list[Conversion], world: int) -> None:
     assert [conversion.report.rank for conversion in found] == list(range(world))
     for rank, conversion in enumerate(found):
-        nodes = conversion.trace.nodes
+        nodes = conversion.load().nodes
         own = [node.name for node in nodes if node.name.startswith("gemm")]
         assert own == [f"gemm_r{rank}"] * STEPS
         assert conversion.report.device_events.total == 2 * STEPS
@@ -117,7 +117,7 @@ def test_what_kernels_say_of_their_rank_decides(
     found = converted(tmp_path, by_time(events) if mixed else events, name)
     assert_each_has_its_own(found, world)
     for conversion in found:
-        collectives = conversion.trace.nodes.where(type=NodeType.COMM_COLL)
+        collectives = conversion.load().nodes.where(type=NodeType.COMM_COLL)
         assert [node.comm_size for node in collectives] == [2048] * STEPS
 
 
@@ -207,7 +207,7 @@ def test_a_process_may_have_no_device_work(tmp_path: Path, without: int, alike: 
     found = converted(tmp_path, events)
     works = [conversion.report.device_events.total for conversion in found]
     assert works == ([0, 8] if without == 0 else [8, 0])
-    assert len(found[without].trace.nodes) == 4 * STEPS
+    assert len(found[without].load().nodes) == 4 * STEPS
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["one behind another", "by time"])

@@ -242,5 +242,5 @@ def test_a_directory_of_ranks(tmp_path: Path) -> None:
         packed = gzip.compress(WAITS.read_bytes())
         (tmp_path / f"linked_{rank}.json.gz").write_bytes(packed)
     conversions = convert_directory(tmp_path, tmp_path / "out")
-    assert [c.trace.rank for c in conversions] == [0, 1]
+    assert [c.load().rank for c in conversions] == [0, 1]
     assert names_in(tmp_path / "out") == ["trace.0.et", "trace.1.et"]

@@ -1,14 +1,15 @@
-"""What readers of the wire format find, and the trace it makes."""
+"""The nodes of a file as columns of their fields, and the trace that they make."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.et.attribute_codec import decode_text
-from chakra_et.converters.et.told_columns import (
+from chakra_et.converters.et.columns_in_attributes import (
     EXACT_DURATION,
     EXACT_START,
     take_kinds,
@@ -25,10 +26,11 @@ from chakra_et.model import (
     Nodes,
     Trace,
 )
+from chakra_et.pool import Pool
 
 
 @dataclass
-class FoundNodes:
+class NodeColumns:
     """The fields of all nodes in columns. Names stay bytes; codes are places in the lists."""
 
     at: npt.NDArray[np.int64]  # of each node's payload in the file
@@ -46,6 +48,49 @@ class FoundNodes:
     ctrl_count: npt.NDArray[np.int64]
     data_count: npt.NDArray[np.int64]
     sources: npt.NDArray[np.uint64]  # of each node first ctrl_deps, then data_deps
+
+    def joined(self, other: NodeColumns) -> NodeColumns:
+        """The nodes of both, in the order in which they stand in the file."""
+        order = np.argsort(np.concatenate([self.at, other.at]), kind="stable")
+        names = Pool({name: code for code, name in enumerate(self.names)})
+        name = np.array([names[name] for name in other.names], np.int32)
+
+        def both(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Any:
+            return np.concatenate([first, second])[order]
+
+        def text(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+            return np.where(codes < 0, codes, codes + np.int32(len(self.texts)))
+
+        new_row = np.argsort(order)
+        extra = {**self.extra, **{row + len(self.id): part for row, part in other.extra.items()}}
+        return NodeColumns(
+            at=both(self.at, other.at),
+            id=both(self.id, other.id),
+            type=both(self.type, other.type),
+            start_micros=both(self.start_micros, other.start_micros),
+            duration_micros=both(self.duration_micros, other.duration_micros),
+            name=both(self.name, name[other.name]),
+            names=list(names),
+            inputs=both(self.inputs, text(other.inputs)),
+            outputs=both(self.outputs, text(other.outputs)),
+            texts=[*self.texts, *other.texts],
+            attributes=self.attributes.joined(other.attributes).take(order),
+            extra={int(new_row[row]): part for row, part in extra.items()},
+            ctrl_count=both(self.ctrl_count, other.ctrl_count),
+            data_count=both(self.data_count, other.data_count),
+            sources=self._joined_sources(other, order),
+        )
+
+    def _joined_sources(
+        self, other: NodeColumns, order: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.uint64]:
+        sources = np.concatenate([self.sources, other.sources])
+        ctrl = np.concatenate([self.ctrl_count, other.ctrl_count])
+        count = ctrl + np.concatenate([self.data_count, other.data_count])
+        start = (np.cumsum(count) - count)[order]
+        count = count[order]
+        begin = np.cumsum(count) - count
+        return sources[np.repeat(start - begin, count) + np.arange(len(sources))]
 
     def trace(self, metadata: Metadata) -> Trace:
         """The trace. Raises WireError for a time that is too long."""

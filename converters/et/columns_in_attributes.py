@@ -143,7 +143,7 @@ def _of_key(table: AttributeTable, key: AttributeKey) -> list[AttributeColumn]:
 # From columns to attributes
 
 
-def told_columns(trace: Trace) -> list[AttributeColumn]:
+def attributes_of_columns(trace: Trace) -> list[AttributeColumn]:
     """The attributes that tell the columns of a trace, in the order in which they stand last.
 
     A column is told where its field says less than the trace knows, where the file that the trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,12 @@ _MOST_KNOWN: Final = 1 << 14
 """Values of a column that are remembered, so that nodes share them."""
 _BY_ITSELF: Final = -1
 
+Mark: TypeAlias = tuple[int, list[int]]
+"""How many heads there are, and how many parts each column has."""
+
 
 class UnusualError(Exception):
-    """A file that must be read with care."""
+    """A record that must be read with care."""
 
 
 class _Known(dict[bytes, AttributeValue]):
@@ -127,7 +130,7 @@ def _from_varints(kind: Kind, found: npt.NDArray[np.uint64]) -> Any:
     return found.view(np.int64)
 
 
-class ColumnsIn:
+class AttributeColumns:
     """Sorts attributes into columns, many at a time.
 
     Nearly all read: name, tag of the value, value. The first two, the *head*, decide the column;
@@ -184,6 +187,21 @@ class ColumnsIn:
         column.rows.append(np.array([row], np.int64))
         column.parts.append([value])
         return number
+
+    def mark(self) -> Mark:
+        """What `undo` goes back to."""
+        return len(self._heads), [len(column.rows) for column in self._columns]
+
+    def undo(self, mark: Mark) -> None:
+        """Forget all that was taken since `mark`."""
+        heads, parts = mark
+        self._heads.keep(heads)
+        del self._column_of_head[heads:]
+        for column in self._columns[len(parts) :]:
+            del self._by_key[column.key]
+        del self._columns[len(parts) :]
+        for column, count in zip(self._columns, parts, strict=True):
+            del column.rows[count:], column.parts[count:]
 
     def finish(self) -> list[AttributeColumn]:
         """The columns, each at its number."""
