@@ -1,39 +1,7 @@
-"""All rules; importing this registers them."""
+"""All rules: importing this imports every module here, and each registers its own."""
 
-from chakra_et.validators.rules import (
-    astra_sim,
-    astra_sim_communication,
-    astra_sim_groups,
-    astra_sim_modes,
-    attributes,
-    capture,
-    communication,
-    deadlock,
-    file,
-    graph,
-    groups,
-    json_files,
-    mlc_chakra,
-    ranks,
-    time,
-    torch_replay,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "astra_sim",
-    "astra_sim_communication",
-    "astra_sim_groups",
-    "astra_sim_modes",
-    "attributes",
-    "capture",
-    "communication",
-    "deadlock",
-    "file",
-    "graph",
-    "groups",
-    "json_files",
-    "mlc_chakra",
-    "ranks",
-    "time",
-    "torch_replay",
-]
+for module in iter_modules(__path__):
+    import_module(f"{__name__}.{module.name}")
