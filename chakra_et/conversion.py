@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from chakra_et.converters.both_views import recording_of
 from chakra_et.converters.format import View
-from chakra_et.converters.kineto import DeviceTrace, split_processes
-from chakra_et.converters.pytorch import HostTrace
+from chakra_et.converters.kineto import split_processes
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.inputs import Input, open_input, read_both
@@ -22,6 +22,7 @@ from chakra_et.linker.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair
+from chakra_et.recording import DeviceTrace, HostTrace
 from chakra_et.rewriting import check_rewritten, rewrite_report
 
 PathLike: TypeAlias = "str | Path"
@@ -190,14 +191,7 @@ def _convert_whole(given: Input, pair: Pair, options: Options) -> Conversion:
                 "--rank is for recordings", path=given.path, remedy="An ET keeps what it says."
             )
         return Conversion(rewrite_report(given, content), kept=content)
-    linked = link(
-        content.host,
-        content.device,
-        pair.asked,
-        named_rank=pair.rank,
-        aligned=options.align_clocks,
-        linked=content,
-    )
+    linked = link(content, pair.asked, named_rank=pair.rank, aligned=options.align_clocks)
     return Conversion(linked.report, kept=linked.trace)
 
 
@@ -212,8 +206,7 @@ def _link(
         host = None if host is None else cut_host(host, options.window, device)
         device = None if device is None else cut_device(device, options.window)
     linked = link(
-        host,
-        device,
+        recording_of(host, device),
         rank,
         named_rank=named_rank,
         aligned=options.align_clocks,

@@ -17,8 +17,7 @@ from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
 
 if TYPE_CHECKING:
-    from chakra_et.converters.kineto import DeviceTrace
-    from chakra_et.converters.pytorch import HostTrace
+    from chakra_et.recording import DeviceTrace, HostTrace
 
 _LARGE_BYTES: Final = 24 << 20
 _RANK_IN_NAME: Final = (

@@ -13,21 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.pytorch import HostTrace
-from chakra_et.converters.pytorch.operators import ARGUMENTS, Operators, operators
-from chakra_et.converters.pytorch.tensors import Tensors, find_tensors
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.call_tree import CallTree
 from chakra_et.linker.communication import Communication
-from chakra_et.linker.communication_table import REQUEST
 from chakra_et.linker.operation_work import OperationWork
-from chakra_et.linker.seen import RECORD
+from chakra_et.recording import HostTrace, Kind, Operators, Tensors
+from chakra_et.recording.operators import ARGUMENTS
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_NO_MEMORY: Final = ("", "meta")
-"""Devices of tensors that are undefined, or have a shape only."""
 
 _IN_PLACE: Final = frozenset({CollectiveType.ALL_REDUCE, CollectiveType.BROADCAST})
 """Collectives that leave their result in what they are given."""
@@ -66,7 +60,7 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     Memory of a device is read and written by operations that launched work there; the others only
     describe it anew. `work` tells which did.
     """
-    tensors = find_tensors([values for values, _, _ in host.texts])
+    tensors = host.dialect.tensors([values for values, _, _ in host.texts])
     found = _Uses.of(host, tensors, actors).accesses()
     seen = found.on_device & work.known
     launched = work.launches[found.node]
@@ -99,15 +93,9 @@ class Actors:
 
     @classmethod
     def of(cls, host: HostTrace, communication: dict[int, Communication]) -> Actors:
-        named = host.names.get(RECORD)
-        backend = host.attributes.get("kernel_backend")
-        known = operators(host.op_schemas.in_order)
-        flags = [np.zeros(len(host), np.bool_) for _ in range(4)]
-        records, spans, receiving, generated = flags
-        if named is not None:
-            records |= host.name == named
-        if backend is not None:
-            generated[backend.rows] = True
+        known = host.dialect.operators(host.op_schemas.in_order)
+        records, generated = host.kind == Kind.COLLECTIVE, host.kind == Kind.GENERATED
+        spans, receiving = (np.zeros(len(host), np.bool_) for _ in range(2))
         spans[[row for row in communication if row < len(host)]] = True
         spans &= ~records & ~known.known[host.op_schema]
         in_place = [
@@ -116,8 +104,7 @@ class Actors:
             if told.collective in _IN_PLACE or told.type is NodeType.COMM_RECV
         ]
         receiving[[row for row in in_place if row < len(host)]] = True
-        asks = np.array([text.startswith(REQUEST) for text in host.op_schemas], np.bool_)
-        asking = asks[host.op_schema] & spans.any()
+        asking = known.asks[host.op_schema] & spans.any()
         return cls(known, host.op_schema, records, spans, spans & receiving, asking, generated)
 
     @property
@@ -145,11 +132,10 @@ class _Uses:
             for column in (host.inputs, host.outputs)
         )
         node, tensor = np.append(taken[0], given[0]), np.append(taken[1], given[1])
-        exists = ~np.isin(tensors.devices, _NO_MEMORY)
         # An id that occurs on two devices is of two storages.
         place = tensors.storage * max(len(tensors.devices), 1) + tensors.device
         memory = codes(place)[tensor]
-        kept = exists[tensors.device[tensor]]
+        kept = tensors.has_memory[tensors.device[tensor]]
         inputs = int(np.count_nonzero(kept[: len(taken[0])]))
         return cls(actors, tensors, node[kept], tensor[kept], memory[kept], inputs)
 
@@ -170,7 +156,6 @@ class _Uses:
         reads &= ~self._views(taken, writes)[self.node]
         use = np.concatenate((np.flatnonzero(reads), np.flatnonzero(writes)))
         tensor = self.tensor[use]
-        cpu = np.array([name == "cpu" for name in self.tensors.devices], np.bool_)
         writing = np.arange(len(use)) >= np.count_nonzero(reads)
         return Accesses(
             node=self.node[use],
@@ -180,7 +165,7 @@ class _Uses:
             writes=writing,
             renews=writing & renews[use],
             told=told[use] | ~writing,
-            on_device=~cpu[self.tensors.device[tensor]],
+            on_device=~self.tensors.on_host[self.tensors.device[tensor]],
         )
 
     def _among_inputs(self) -> Mask:

@@ -9,19 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.device_trace import NO_ID
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.callers import take_callers
 from chakra_et.linker.detached import backend_names, callers_of, ranges_beside
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.launches import find_launches
 from chakra_et.linker.nesting import NONE, enclosing, ties
+from chakra_et.recording import DeviceTrace, HostTrace, Kind, Role
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_ANNOTATION: Final = "user_annotation"
 _DEEPEST: Final = 64
 """How deep calls are followed."""
 
@@ -136,16 +133,12 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
     table.role[timed] = device.role[rows]
     table.start_ns[timed] = device.start_ns[rows]
     table.end_ns[timed] = device.start_ns[rows] + device.duration_ns[rows]
-    # Device rows carry device and stream in pid and tid, unless their arguments know better.
     work = device.role[rows] == Role.WORK
-    place, line = device.pid[rows].copy(), device.tid[rows].copy()
-    for own, told in ((place, device.device[rows]), (line, device.stream[rows])):
-        use = work & (told != NO_ID)
-        own[use] = told[use]
+    place = np.where(work, device.devices(rows), device.pid[rows])
+    line = np.where(work, device.streams(rows), device.tid[rows])
     table.lane[timed] = codes(work, place, line)
     table.device[timed[work]] = place[work]
-    named = np.array([c == _ANNOTATION for c in device.categories.in_order], np.bool_)
-    table.annotates[timed] = named[device.category[rows]] & ~work
+    table.annotates[timed] = device.kind[rows] == Kind.ANNOTATION
 
 
 def _nest(table: Activities, device: DeviceTrace) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
-from chakra_et.linker.communication_table import NO_COMMUNICATION
-from chakra_et.linker.facts import Facts, kernel_name_facts
+from chakra_et.linker.kernel_names import kernel_name_facts
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import Facts
+from chakra_et.recording.libraries import NO_COMMUNICATION
 
 if TYPE_CHECKING:
     from chakra_et.linker.activities import Activities

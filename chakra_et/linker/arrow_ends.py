@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.kineto.arrows import Ends
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.nesting import NONE, enclosing
+from chakra_et.recording import DeviceTrace, Ends
 
 Rows = npt.NDArray[np.int64]
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import (
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.seen import ANCESTORS, Seen
+from chakra_et.recording import Kind
+from chakra_et.recording.libraries import (
     COLLECTIVE_OPERATION,
     NO_COMMUNICATION,
     REQUEST,
     is_collective_operation,
 )
-from chakra_et.linker.nesting import NONE
-from chakra_et.linker.seen import ANCESTORS, Seen
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_COPY: Final = "memcpy"
 
 
 def find_askers(seen: Seen, work: Rows, suspects: Mask) -> Rows:
@@ -66,7 +63,7 @@ def _by_closed_records(seen: Seen, work: Rows, asker: Rows) -> Rows:
     for place in np.flatnonzero((asker == NONE) & (operation != NONE)).tolist():
         record, launch = asked[int(operation[place])], int(table.launch[work[place]])
         behind = launch != NONE and table.start_ns[launch] >= table.end_ns[record]
-        if behind and _COPY not in seen.category(int(work[place])).lower():
+        if behind and seen.kind(int(work[place])) != Kind.COPY:
             asker[place] = record
     return asker
 

@@ -9,29 +9,28 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.device_trace import NO_ID
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.communication import Communication
-from chakra_et.linker.communication_table import RECV, SEND
 from chakra_et.linker.companions import Graph
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.evidence import Codes, guessed
-from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.owners import exclusive_ns, main_owners, owned_parts
 from chakra_et.linker.polls import polling
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
+from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
+from chakra_et.recording import Kind as RecordKind
+from chakra_et.recording.libraries import RECV, SEND
 from chakra_et.version import PRODUCER
 
 Rows = npt.NDArray[np.int64]
 
 JOIN_NAMES: Final = ("join of streams", "join of messages")
 """Nodes without work: between streams and calls that wait, and behind a kernel of messages."""
-GROUP_NODE: Final = "## process_group:init ##"
+_FACTS_ONLY: Final = (RecordKind.ROOT, RecordKind.GROUPS)
+"""Kinds of host nodes that are no work."""
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns")
 _NO_TEXTS: Final = (b"[]", b"[]", b"[]")
 _NO_STRIDES: Final = (b"", b"[]")
@@ -163,10 +162,7 @@ def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[
     types = np.full(len(view.order), NodeType.COMP, np.int32)
     host = view.host
     if host is not None:
-        facts_only = is_root(host)
-        group_node = host.names.get(GROUP_NODE)
-        if group_node is not None:
-            facts_only |= host.name == group_node
+        facts_only = np.isin(host.kind, _FACTS_ONLY)
         rows = view.on_host
         types[rows[facts_only[view.host_row[rows]]]] = NodeType.METADATA
     for activity, facts in communication.items():
@@ -236,7 +232,8 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     codes = view.from_record("category", shown)
     _add_texts(attributes, "category", shown, codes, device.categories.in_order)
     threads = shown[view.role[shown] != Role.WORK]
-    _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
+    if "thread" not in device.silent_on:
+        _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
     goes_on = (view.rest_of[np.argsort(view.rests)] + 1).astype(np.uint64)
     attributes.add("rest_of", Kind.UINT64, goes_on, rests)
     threads = np.setdiff1d(threads, rests)
@@ -249,11 +246,9 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     calls = rows[view.role[rows] != Role.OP]
     _add_integers(attributes, "correlation", calls, view.from_record("correlation", calls), NO_ID)
     work = np.flatnonzero(view.role == Role.WORK)
-    device_id = view.from_record("device", work)
-    pid = view.from_record("pid", work)
-    _add_integers(attributes, "device", work, np.where(device_id == NO_ID, pid, device_id))
-    stream, tid = view.from_record("stream", work), view.from_record("tid", work)
-    _add_integers(attributes, "stream", work, np.where(stream == NO_ID, tid, stream))
+    if "device" not in device.silent_on:
+        _add_integers(attributes, "device", work, device.devices(view.shown[work]))
+    _add_integers(attributes, "stream", work, device.streams(view.shown[work]))
     size = view.from_record("size_bytes", work)
     sized = size != NO_ID
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
@@ -338,30 +333,22 @@ def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupT
     metadata = Metadata(FORMAT_VERSION)
     metadata.set("producer", Kind.STRING, PRODUCER)
     if host is not None:
-        rest = dict(host.metadata)
         metadata.set("schema", Kind.STRING, host.schema)
         metadata.set("pid", Kind.UINT64, host.pid)
-        metadata.set("time", Kind.STRING, _text(rest.pop("time", None)))
-        for name in ("start_ts", "finish_ts"):
-            value = rest.pop(name, None)
-            metadata.set(
-                name,
-                Kind.UINT64,
-                value if isinstance(value, int) and 0 <= value < 1 << 64 else None,
-            )
-        if rest:
-            metadata.set("host_metadata", Kind.STRING, msgspec.json.encode(rest).decode())
+        metadata.set("time", Kind.STRING, host.time)
+        metadata.set("start_ts", Kind.UINT64, host.start_ts)
+        metadata.set("finish_ts", Kind.UINT64, host.finish_ts)
+        if host.metadata:
+            metadata.set("host_metadata", Kind.STRING, msgspec.json.encode(host.metadata).decode())
     if device is not None:
-        rest = dict(device.metadata)
-        properties = rest.pop("deviceProperties", None)
-        if properties:
-            encoded = msgspec.json.encode(properties).decode()
+        if device.device_properties:
+            encoded = msgspec.json.encode(device.device_properties).decode()
             metadata.set("device_properties", Kind.STRING, encoded)
-        metadata.set("trace_name", Kind.STRING, _text(rest.pop("traceName", None)))
+        metadata.set("trace_name", Kind.STRING, _text(device.trace_name))
         metadata.set("base_time_ns", Kind.INT64, device.base_time_ns or None)
-        rest.pop("baseTimeNanoseconds", None)
-        if rest:
-            metadata.set("profile_metadata", Kind.STRING, msgspec.json.encode(rest).decode())
+        if device.metadata:
+            encoded = msgspec.json.encode(device.metadata).decode()
+            metadata.set("profile_metadata", Kind.STRING, encoded)
     metadata.set("rank", Kind.INT64, groups.rank)
     metadata.set("world_size", Kind.INT64, groups.world_size)
     trace_groups = list(groups.groups.values())

@@ -12,17 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.device_trace import NO_ID
-from chakra_et.linker.edges.wait_calls import Wait, kinds_of
 from chakra_et.linker.held import LAG_NS
+from chakra_et.recording import DeviceTrace, Kind, Role
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _NEVER: Final = int(np.iinfo(np.int64).min)
 _LAST: Final = int(np.iinfo(np.int64).max)
-_WAITS: Final = (Wait.STREAM, Wait.DEVICE, Wait.EVENT)
+_WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT)
 
 
 def releases(device: DeviceTrace, within: Mask) -> Rows:
@@ -43,8 +41,8 @@ def _behind_on_stream(device: DeviceTrace, within: Mask, released: Rows) -> None
     """
     work = device.rows(Role.WORK)
     stream = codes(
-        np.where(device.device[work] == NO_ID, device.pid[work], device.device[work]),
-        np.where(device.stream[work] == NO_ID, device.tid[work], device.stream[work]),
+        device.devices(work),
+        device.streams(work),
     )
     order = np.lexsort((device.start_ns[work], stream))
     work, stream = work[order], stream[order]
@@ -76,7 +74,7 @@ def _launched(device: DeviceTrace, work: Rows) -> Rows:
 def _waiting_calls(device: DeviceTrace, within: Mask, released: Rows) -> None:
     """A call that waits goes on, at the earliest, when the last work that ended during it did."""
     calls = np.flatnonzero(within & (device.role == Role.CALL))
-    calls = calls[np.isin(kinds_of(device)[device.name[calls]], _WAITS)]
+    calls = calls[np.isin(device.kind[calls], _WAITS)]
     outside = np.flatnonzero(~within & (device.role == Role.WORK))
     ends = np.sort(device.start_ns[outside] + device.duration_ns[outside])
     if len(ends) == 0:

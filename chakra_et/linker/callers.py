@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE, digit
+from chakra_et.recording import HostTrace
 
 if TYPE_CHECKING:
     from chakra_et.linker.activities import Activities

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from chakra_et.linker.facts import Facts
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import ProcessGroup
+from chakra_et.recording import Facts
 
 THREADS: Final = 2
 """How many worker threads PyTorch gives to each group over gloo."""

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.askers import find_askers
-from chakra_et.linker.communication_table import SUSPECT, is_collective_operation
 from chakra_et.linker.nesting import NONE
-from chakra_et.linker.seen import RECORD, Seen
+from chakra_et.linker.seen import Seen
+from chakra_et.recording import Kind
+from chakra_et.recording.libraries import SUSPECT, is_collective_operation
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -26,8 +27,6 @@ _REFERENCES: Final = ("caller", "launch", "nested_in", "host_order", "beside", "
 """Columns of activities that hold rows of other activities."""
 _LISTS: Final = ("host_order", "beside", "rests")
 """Those of them that do not have one entry for each activity."""
-_NOT_WORK_OF_ANY: Final = "memset"
-_COPY: Final = "memcpy"
 
 
 @dataclass
@@ -82,9 +81,9 @@ def _carrying(seen: Seen, asker: int, rows: list[int], library: Mask, suspect: M
     communicate, these before other kernels, and copies last; what the asker launched itself stands
     before what operations inside it did. A memset sends nothing.
     """
-    kinds = {row: seen.category(row).lower() for row in rows}
-    kernels = [r for r in rows if _COPY not in kinds[r] and _NOT_WORK_OF_ANY not in kinds[r]]
-    copies = [row for row in rows if _COPY in kinds[row]]
+    kinds = {row: seen.kind(row) for row in rows}
+    kernels = [row for row in rows if kinds[row] not in (Kind.COPY, Kind.FILL)]
+    copies = [row for row in rows if kinds[row] == Kind.COPY]
     tiers = [[r for r in rows if library[r]], [r for r in kernels if suspect[r]]]
     if _is_told(seen, asker):
         for some in (kernels, copies):
@@ -96,7 +95,7 @@ def _carrying(seen: Seen, asker: int, rows: list[int], library: Mask, suspect: M
 
 def _is_told(seen: Seen, asker: int) -> bool:
     """Whether the asker says that it communicates: a record may be without any facts."""
-    if seen.name(asker) != RECORD:
+    if not seen.is_record(asker):
         return seen.is_device_range(asker)
     return seen.host_facts(asker) is not None
 

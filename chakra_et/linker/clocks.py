@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import DeviceTrace
 
 
 @dataclass
@@ -32,9 +31,7 @@ class ClockOffset:
 def align_clocks(table: Activities, device: DeviceTrace, *, apply: bool) -> list[ClockOffset]:
     """Estimate the offset of each device with work that starts too early; add it if asked to."""
     work = np.flatnonzero(table.work)
-    record = table.record[work]
-    told = device.device[record]
-    place = np.where(told == NO_ID, device.pid[record], told)
+    place = device.devices(table.record[work])
     launch = table.launch[work]
     delay = np.where(launch != NONE, table.start_ns[work] - table.start_ns[launch], 0)
     found = []

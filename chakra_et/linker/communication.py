@@ -16,21 +16,21 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import Role
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.accounts import Told
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.apart_records import cover_apart
 from chakra_et.linker.carriers import Carriers
-from chakra_et.linker.communication_table import NO_COMMUNICATION, SUSPECT
-from chakra_et.linker.facts import Facts, kernel_dtype, kernel_name_facts, ranks_in_name
+from chakra_et.linker.kernel_names import kernel_dtype, kernel_name_facts, ranks_in_name
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import DEFAULT, GroupTable
-from chakra_et.linker.seen import RECORD, Seen
+from chakra_et.linker.seen import Seen
 from chakra_et.linker.shared_kernels import share_kernels
 from chakra_et.linker.told_around import told_around
 from chakra_et.linker.transfers import Transfers, add_requests, decide_groups
 from chakra_et.linker.workers import Workers
+from chakra_et.recording import Facts, Role
+from chakra_et.recording.libraries import NO_COMMUNICATION, SUSPECT
 
 _SHOWN: Final = 3
 
@@ -94,7 +94,7 @@ def find_communication(
     found: dict[int, Facts] = {}
     covered: set[int] = set()
     for row, asker in sorted(carriers.asked.items()):
-        by_record = asker != NONE and seen.name(asker) == RECORD
+        by_record = asker != NONE and seen.is_record(asker)
         above = asker if by_record else seen.record_above(row)
         covered.update(seen.records_around(above))
         found[row] = _kernel_facts(seen, row, above)
@@ -153,9 +153,7 @@ def _kernel_facts(seen: Seen, row: int, record: int) -> Facts:
 def _doubts(seen: Seen, found: Found) -> list[str]:
     """What to say of communication of which the files do not tell all."""
     table, said = seen.table, []
-    without = sum(
-        table.role[row] != Role.WORK and seen.name(row) == RECORD for row in found.of(table)
-    )
+    without = sum(table.role[row] != Role.WORK and seen.is_record(row) for row in found.of(table))
     if without and table.work.any():
         said.append(
             f"{without} collectives have no kernel in the profile; host records stand for them"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.linker.communication_table import HOST_BACKENDS
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording.libraries import HOST_BACKENDS
 
 Rows = npt.NDArray[np.int64]
 

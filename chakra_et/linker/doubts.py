@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.sync import SLACK_NS
@@ -21,6 +20,7 @@ from chakra_et.linker.repeats import Tried, find_repeats, in_doubt
 from chakra_et.linker.report import JoinTally
 from chakra_et.linker.workers import Workers
 from chakra_et.model import EdgeKind
+from chakra_et.recording import DeviceTrace
 
 Rows = npt.NDArray[np.int64]
 

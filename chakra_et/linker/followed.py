@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.join import is_root
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import HostTrace
 
 _TOLD: Final = 0.1
 """The share of operations without a time for which a person is told."""
@@ -19,7 +18,7 @@ def unfollowed_warnings(table: Activities, host: HostTrace | None) -> list[str]:
     """What to say where operations have no time since the profiler did not follow their threads."""
     if host is None or not (table.lane[: len(host)] != NONE).any():
         return []
-    operations = ~is_root(host) & (host.op_schema != host.op_schemas.get("", NONE))
+    operations = ~host.is_root & (host.op_schema != host.op_schemas.get("", NONE))
     timed = table.lane[: len(host)] != NONE
     followed = np.isin(host.thread, host.thread[operations & timed])
     threads = np.unique(host.thread[operations & ~followed])

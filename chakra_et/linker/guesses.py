@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.alignment import align
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.repeats import ALIKE, DIGIT_NS
 from chakra_et.linker.report import JoinTally
+from chakra_et.recording import DeviceTrace
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

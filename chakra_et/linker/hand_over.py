@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.arrow_ends import open_at
 from chakra_et.linker.evidence import Codes, Evidence
@@ -22,6 +20,7 @@ from chakra_et.linker.name_pairs import pairs_by_name
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.report import JoinTally
 from chakra_et.model import EdgeKind
+from chakra_et.recording import DeviceTrace, HostTrace, Role
 
 Rows = npt.NDArray[np.int64]
 

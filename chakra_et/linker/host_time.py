@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import Role
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.hand_over import HandOver
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.workers import Workers, resumed
+from chakra_et.recording import Role
 
 Rows = npt.NDArray[np.int64]
 

@@ -8,15 +8,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.pytorch import HostTrace, has_forked, without_forked
 from chakra_et.errors import LinkError
+from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.thread_order import by_order
+from chakra_et.recording import DeviceTrace, HostTrace, Recording, Role
+from chakra_et.recording.same import agreeing, common_names, lookup
 
 Rows = npt.NDArray[np.int64]
 
-ROOT_NAMES: Final = ("[pytorch|profiler|execution_trace|", "[pytorch|profiler|execution_graph|")
 _AGREE: Final = 0.9
 """Share of joined operations whose names must agree for ids to be believed."""
 _ENOUGH: Final = 8
@@ -36,37 +36,21 @@ class HostJoin:
     warnings: list[str] = field(default_factory=list)
 
 
-def is_root(host: HostTrace) -> npt.NDArray[np.bool_]:
-    """Which host nodes stand for the process or a thread, not for an operation."""
-    roots = np.array([name.startswith(ROOT_NAMES) for name in host.names], np.bool_)
-    return roots[host.name] if len(host) else np.zeros(0, np.bool_)
+def join_host(recording: Recording) -> HostJoin | None:
+    """Find the profiler's record of each host node; None where a view is missing.
 
-
-def own_nodes(host: HostTrace, device: DeviceTrace | None) -> HostTrace:
-    """The nodes of one process, where forked ones wrote into its file, by the profile if given."""
-    if not has_forked(host):
-        return host
-    profiled = np.zeros(len(host), np.bool_)
-    other = np.zeros(len(host), np.bool_)
-    if device is not None:
-        ops = device.rows(Role.OP)
-        ops = ops[device.rf_id[ops] > 0]
-        record = _lookup(device.rf_id[ops], ops, host.rf_id)
-        record[host.rf_id <= 0] = NONE
-        profiled = _agreeing(record, *_common_names(host, device), device)
-        other = (record != NONE) & ~profiled
-    return without_forked(host, profiled, other)
-
-
-def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:
-    """Find the profiler's record of each host node: by ids where both files have them.
-
-    Ids are believed if the names behind them agree; record-function ids come first, then External
-    ids. Without ids, the operations of each thread are aligned in order, with gaps.
+    What the file itself states counts first, then ids where both files have them. Ids are believed
+    if the names behind them agree; record-function ids come first, then External ids. Without ids,
+    the operations of each thread are aligned in order, with gaps.
     Raises LinkError when the files do not belong together.
     """
+    host, device = recording.host, recording.device
+    if host is None or device is None:
+        return None
+    if len(recording.stated.record):
+        return _as_stated(recording.stated.record, len(host) - host.stubs)
     ops = device.rows(Role.OP)
-    host_name, record_name = _common_names(host, device)
+    host_name, record_name = common_names(host, device)
     join = _by_record_function(host, device, ops, host_name, record_name)
     if join is None:
         join = _by_external_id(host, device, ops, host_name, record_name)
@@ -80,46 +64,9 @@ def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:
     return join
 
 
-def _common_names(host: HostTrace, device: DeviceTrace) -> tuple[Rows, Rows]:
-    """Names of host nodes and of records as codes of one pool."""
-    place = {_as_profiled(name): code for code, name in enumerate(host.names)}
-    translate = np.array(
-        [place.get(_as_profiled(name), -1 - code) for code, name in enumerate(device.names)],
-        np.int64,
-    )
-    own = np.array([place[_as_profiled(name)] for name in host.names], np.int64)
-    return (
-        own[host.name] if len(host) else np.zeros(0, np.int64),
-        translate[device.name] if len(device) else np.zeros(0, np.int64),
-    )
-
-
-def _as_profiled(name: str) -> str:
-    """A name as the profiler may have rewritten it: no line ends, slashes for backslashes."""
-    return name.replace("\\", "/").replace("\n", "").replace("\r", "")
-
-
-def _lookup(keys: Rows, values: Rows, wanted: Rows) -> Rows:
-    """For each wanted number the value of the first equal key, or `NONE`."""
-    if len(keys) == 0:
-        return np.full(len(wanted), NONE, np.int64)
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return np.where(ordered[place] == wanted, values[order[place]], NONE)
-
-
-def _agreeing(
-    record: Rows, host_name: Rows, record_name: Rows, device: DeviceTrace
-) -> npt.NDArray[np.bool_]:
-    """Which joined host nodes have the name that their record has."""
-    hidden = np.array([name == "unknown" for name in device.names], np.bool_)
-    joined = record != NONE
-    same = np.zeros(len(record), np.bool_)
-    rows = record[joined]
-    # The profiler replaces a whole name by "unknown" if a character of it is not printable.
-    same[joined] = (host_name[joined] == record_name[rows]) | hidden[device.name[rows]]
-    return same
+def _as_stated(record: Rows, count: int) -> HostJoin:
+    matched = int(np.count_nonzero(record != NONE))
+    return HostJoin(record, Evidence.CALL_FILE.label, matched, count)
 
 
 def _by_record_function(
@@ -130,10 +77,10 @@ def _by_record_function(
     if not np.any(ids > 0):
         return None
     known = ops[ids > 0]
-    record = _lookup(device.rf_id[known], known, host.rf_id)
+    record = lookup(device.rf_id[known], known, host.rf_id)
     record[host.rf_id <= 0] = NONE
     overlap = int(np.count_nonzero(record != NONE))
-    agree = _agreeing(record, host_name, record_name, device)
+    agree = agreeing(record, host_name, record_name, device)
     matched = int(np.count_nonzero(agree))
     if overlap == 0 or matched < _AGREE * overlap:
         join = _of_another_run(host, device, ops, host_name, record_name, overlap)
@@ -173,7 +120,7 @@ def _of_another_run(
     None where too little of the shorter one is found in the longer one to say that, and where ids
     lead to other names, unless the shorter file is one iteration of many in the longer one.
     """
-    candidates = np.flatnonzero(~is_root(host))
+    candidates = np.flatnonzero(~host.is_root)
     record, warnings = by_order(host, device, candidates, host_name, record_name)
     matched = int(np.count_nonzero(record != NONE))
     enough = max(_AGREE * min(len(candidates), len(ops)), _ENOUGH)
@@ -206,10 +153,10 @@ def _by_external_id(
     host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
 ) -> HostJoin | None:
     """In some files the External id of an operation is its record-function id; most are not so."""
-    record = _lookup(device.external_id[ops], ops, host.rf_id)
+    record = lookup(device.external_id[ops], ops, host.rf_id)
     record[host.rf_id <= 0] = NONE
     wanted = int(np.count_nonzero(host.rf_id > 0))
-    agree = _agreeing(record, host_name, record_name, device)
+    agree = agreeing(record, host_name, record_name, device)
     matched = int(np.count_nonzero(agree))
     if matched == 0 or matched < _AGREE * wanted or matched < _AGREE * len(ops):
         return None
@@ -221,7 +168,7 @@ def _by_order(
     host: HostTrace, device: DeviceTrace, ops: Rows, host_name: Rows, record_name: Rows
 ) -> HostJoin:
     """Align each host thread with the profiled thread that resembles it most."""
-    candidates = np.flatnonzero(~is_root(host))
+    candidates = np.flatnonzero(~host.is_root)
     record, warnings = by_order(host, device, candidates, host_name, record_name)
     matched = int(np.count_nonzero(record != NONE))
     if len(candidates) and len(ops) and matched < _ALIGNED * min(len(candidates), len(ops)):

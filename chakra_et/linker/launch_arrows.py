@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.arrow_ends import open_at, work_at
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import DeviceTrace, Role
 
 Rows = npt.NDArray[np.int64]
 

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.categories import ANNOTATIONS
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import DeviceTrace, Kind, Role
 
 if TYPE_CHECKING:
     from chakra_et.linker.activities import Activities
@@ -102,10 +101,9 @@ def _operation_around(table: Activities, device: DeviceTrace, calls: Rows) -> Ro
 
     The profiler gives device work the id of that operation; annotations have ids of their own.
     """
-    annotations = np.array([c in ANNOTATIONS for c in device.categories.in_order], np.bool_)
     around = table.nested_in[calls]
     while True:
-        named = annotations[device.category[table.record[around]]]
+        named = device.kind[table.record[around]] == Kind.ANNOTATION
         other = (around != NONE) & (named | (table.role[around] != Role.OP))
         if not other.any():
             return around
@@ -129,7 +127,8 @@ def launch_warnings(table: Activities, device: DeviceTrace, found: Attribution) 
     """What the ties between calls and device work say about the recording."""
     warnings = []
     work = np.flatnonzero(table.work)
-    orphans = work[table.launch[work] == NONE]
+    stated = table.called_by[work] == Evidence.CALL_FILE
+    orphans = work[(table.launch[work] == NONE) & ~stated]
     if len(orphans):
         ids = device.correlation[table.record[orphans]]
         _, counts = np.unique(ids[ids > 0], return_counts=True)

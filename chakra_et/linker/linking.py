@@ -8,9 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.linked import LinkedTrace, with_own_times
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import redundant_edges
 from chakra_et.linker.accounts import Told
 from chakra_et.linker.activities import Activities, begin_order, collect, with_joins
@@ -53,7 +50,7 @@ from chakra_et.linker.guesses import Verdict
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.held import LAG_NS
 from chakra_et.linker.host_time import HostTime
-from chakra_et.linker.join import is_root, join_host, own_nodes
+from chakra_et.linker.join import join_host
 from chakra_et.linker.late_ends import end_at_readers
 from chakra_et.linker.launch_arrows import follow_launch_arrows
 from chakra_et.linker.launches import attribute, launch_warnings
@@ -64,9 +61,10 @@ from chakra_et.linker.process_groups import find_groups
 from chakra_et.linker.report import Report, attribution_joins, make_report
 from chakra_et.linker.rests import find_rests, with_rests
 from chakra_et.linker.seen import Seen
-from chakra_et.linker.told import give_callers, leave_unsaid, told_join, told_syncs
+from chakra_et.linker.stated import give_callers, only_stated, stated_waits
 from chakra_et.linker.workers import Workers, find_workers
 from chakra_et.model import EdgeKind, Trace
+from chakra_et.recording import DeviceTrace, HostTrace, Recording
 
 Rows = npt.NDArray[np.int64]
 
@@ -80,44 +78,34 @@ class Linked:
 
 
 def link(
-    host: HostTrace | None,
-    device: DeviceTrace | None,
+    recording: Recording,
     rank: int | None = None,
     *,
     named_rank: int | None = None,
     aligned: bool = False,
-    linked: LinkedTrace | None = None,
     told: Mapping[int, Mapping[int, Told]] | None = None,
     verdicts: Mapping[int, Verdict] | None = None,
 ) -> Linked:
-    """Link a host trace and a profile of the same run; either may be missing.
+    """Link the host's and the device's view of one rank; either may be missing.
 
     `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
     that of the files' names. With `aligned`, times of devices whose clock is
-    behind the host's are shifted. `linked` says how the two tie, where another tool has linked
-    them before, `told` what other ranks tell of transfers, by rank and record-function id, and
-    `verdicts`, by rank, what others say of inferred edges.
+    behind the host's are shifted. `told` is what other ranks tell of transfers, by rank and
+    record-function id, and `verdicts`, by rank, what others say of inferred edges.
     Raises LinkError when the two do not belong together.
     """
-    if host is not None and linked is None:
-        host = own_nodes(host, device)
-        linked = with_own_times(host) if device is None and host.is_timed else None
-        device = device if linked is None else linked.device
-    join = None
-    if host is not None and device is not None:
-        join = join_host(host, device) if linked is None else told_join(linked)
+    host, device, stated = recording.host, recording.device, recording.stated
+    join = join_host(recording)
     table = collect(host, device, None if join is None else join.record)
     warnings = [text for side in (host, device) if side is not None for text in side.warnings]
     warnings += join.warnings if join is not None else []
     warnings += [*unfollowed_warnings(table, host), *caller_warnings(table, host)]
-    joins, clocks = [], []
-    if linked is not None:
-        joins = [give_callers(table, linked)]
-        warnings += linked.warnings
-    elif device is not None:
+    warnings += recording.warnings
+    joins, clocks = give_callers(table, stated), []
+    if device is not None:
         follow_launch_arrows(table, device)
         attribution = attribute(table, device)
-        joins = attribution_joins(attribution)
+        joins += attribution_joins(attribution)
         clocks = align_clocks(table, device, apply=aligned)
         warnings += launch_warnings(table, device, attribution)
         warnings += map(clock_warning, clocks)
@@ -143,17 +131,16 @@ def link(
     arrows, drawn = graph_arrows(table, device, warnings)
     communication = np.array(sorted(found.of(table)), np.int64)
     waits = _waits(table, device, streams, communication, arrows)
-    if linked is None:
-        added = len(waits.table) - len(table)
-        found, hand_over = found.behind(table, added), hand_over.behind(added)
-        table = waits.table
+    added = len(waits.table) - len(table)
+    found, hand_over = found.behind(table, added), hand_over.behind(added)
+    table = waits.table
     doubts.follow(table)
     waits.events = doubts.without_refuted(waits.events)
     time = doubts.host_time(hand_over)
-    if linked is not None:
-        waits.syncs = told_syncs(table, linked, carriers)
-    else:
-        waits.take_syncs(doubts.without_refuted(waits.syncs))
+    waits.take_syncs(doubts.without_refuted(waits.syncs))
+    if device is not None:
+        more = stated_waits(table, stated, carriers, len(device))
+        waits.syncs = EdgeList.joined([waits.syncs, more])
     edges = _edges(table, host, device, streams, time)
     edges.append(piece_edges(table, streams, carriers))
     edges += _more_edges(table, data, streams, edges, waits, found, workers, warnings)
@@ -177,8 +164,7 @@ def link(
     report.guesses = doubts.account
     report.warnings += doubts.warnings()
     report.joins += [*joins, *drawn, *doubts.joins(), *hand_over_joins(hand_over, time.by)]
-    if linked is not None:
-        leave_unsaid(trace, report)
+    report.joins = only_stated(report.joins)
     return Linked(trace, report)
 
 
@@ -249,7 +235,7 @@ def _edges(
 ) -> list[EdgeList]:
     edges = [call_edges(table)]
     if device is None and host is not None:
-        operations = np.flatnonzero(~is_root(host))
+        operations = np.flatnonzero(~host.is_root)
         plain = program_edges_without_times(
             host.thread[operations], begin_order(host, table.caller)[operations]
         )

@@ -10,14 +10,12 @@ import re
 from collections import defaultdict
 from typing import Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import DeviceTrace, HostTrace, Role
 
 Rows = npt.NDArray[np.int64]
 
@@ -136,9 +134,5 @@ class _Shapes:
     def _first(self, side: npt.NDArray[np.int32], row: int) -> list[int] | None:
         if self._row[row] == NONE:
             return None
-        try:
-            shapes = msgspec.json.decode(self._texts[side[self._row[row]]][1])
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        first = shapes[0] if isinstance(shapes, list) and shapes else None
-        return first if isinstance(first, list) and first else None
+        assert self._host is not None
+        return self._host.dialect.first_shape(self._texts[side[self._row[row]]][1])

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.recording import DeviceTrace, Role
 
 Rows = npt.NDArray[np.int64]
 

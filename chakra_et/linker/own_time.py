@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.held import LAG_NS, ends_of_outrun, ready
@@ -20,6 +19,7 @@ from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.rests import NEVER, first_given
 from chakra_et.model import EdgeKind
+from chakra_et.recording import DeviceTrace
 
 Rows = npt.NDArray[np.int64]
 

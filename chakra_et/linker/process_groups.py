@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-import numpy as np
 from msgspec.structs import replace
 
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.model import ProcessGroup
+from chakra_et.recording import DeviceTrace, GroupEntry, HostTrace
+from chakra_et.recording.numbers import MOST_RANKS
 
-_WALKER: Final = json.JSONDecoder(strict=False)
-_NODE_NAME: Final = "## process_group:init ##"
-MOST_RANKS: Final = 1 << 20
-"""No group has more; larger sizes are damage."""
 DEFAULT: Final = "0"
 """The name that PyTorch gives to the group of all ranks."""
 
@@ -136,96 +127,46 @@ class GroupTable:
 
 
 def find_groups(host: HostTrace | None, device: DeviceTrace | None, rank: int | None) -> GroupTable:
-    """What the profile's `distributedInfo` and the host trace's group nodes say."""
-    info = {} if device is None else device.metadata.get("distributedInfo")
-    info = info if isinstance(info, dict) else {}
+    """The groups that both files list, those of the profile first; `rank` counts if it is given."""
+    table = GroupTable(rank, None) if device is None else GroupTable(rank, device.world_size)
     if rank is None and device is not None:
-        rank = device.rank
-    table = GroupTable(
-        rank=rank_number(info.get("rank")) if rank is None else rank,
-        world_size=_integer(info.get("world_size")),
-    )
-    configs = info.get("pg_config")
-    for entry in configs if isinstance(configs, list) else []:
-        _add_entry(table, entry, "the profile's distributedInfo")
+        table.rank = device.rank
+    listed = [] if device is None else list(device.groups)
     if host is not None:
-        for text in _group_nodes(host):
-            for entry in text:
-                _add_entry(table, entry, "the host trace's process-group node")
+        listed += [entry for _, entries in host.groups.items() for entry in entries]
+    for entry in listed:
+        _add_entry(table, entry)
     default = table.groups.get(DEFAULT)
     if table.world_size is None and default is not None and default.size:
         table.world_size = default.size
     return table
 
 
-def _group_nodes(host: HostTrace) -> Iterable[list[Any]]:
-    code = host.names.get(_NODE_NAME)
-    if code is None:
-        return
-    texts = host.texts.in_order
-    for row in np.flatnonzero(host.name == code).tolist():
-        try:
-            values = msgspec.json.decode(texts[host.inputs[row]][0])
-            yield _entries(values[0])
-        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
-            continue
-
-
-def _entries(text: str) -> list[Any]:
-    """The groups in a list, also in one that PyTorch cut after some thousand characters."""
-    try:
-        entries = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        entries = []
-        at = text.find("{")
-        while at >= 0:
-            try:
-                entry, at = _WALKER.raw_decode(text, at)
-            except ValueError:
-                entry, at = _cut_entry(text[at:]), -1
-            entries.append(entry)
-            at = text.find("{", at) if at >= 0 else -1
-    return entries if isinstance(entries, list) else []
-
-
-def _cut_entry(text: str) -> dict[str, Any]:
-    """What can be said of the group whose list of ranks was cut: its name, not its members."""
-    entry: dict[str, Any] = {"cut": True}
-    for key in ("pg_name", "pg_desc"):
-        if match := re.search(rf'"{key}"\s*:\s*"([^"\\]{{0,200}})"', text):
-            entry[key] = match[1]
-    return entry
-
-
-def _add_entry(table: GroupTable, entry: Any, source: str) -> None:
-    if not isinstance(entry, dict) or "pg_name" not in entry:
-        return
-    name = str(entry["pg_name"])
-    size = _integer(entry.get("group_size", entry.get("pg_size"))) or 0
-    ranks = parse_ranks(entry.get("ranks"))
-    if entry.get("cut"):
+def _add_entry(table: GroupTable, entry: GroupEntry) -> None:
+    ranks, size = entry.ranks, entry.size
+    if entry.cut:
         table.warnings.append(
-            f"the host trace cuts the members of process group {name!r}; they are not known from it"
+            f"the host trace cuts the members of process group {entry.name!r}; they are not known "
+            "from it"
         )
     elif not ranks and 0 < size <= MOST_RANKS:
-        ranks = _all_ranks(table, name, size)
+        ranks = _all_ranks(table, entry.name, size)
     elif not ranks and size:
         table.warnings.append(
-            f"process group {name!r} has {size} ranks by {source}, which cannot be"
+            f"process group {entry.name!r} has {size} ranks by {entry.source}, which cannot be"
         )
         size = 0
     table.add(
         ProcessGroup(
-            name=name,
+            name=entry.name,
             ranks=tuple(ranks),
             size=size or len(ranks),
-            description=str(entry.get("pg_desc", entry.get("uid", ""))),
-            source=source,
+            description=entry.description,
+            source=entry.source,
         )
     )
-    number = _integer(entry.get("backend_id"))
-    if number is not None:
-        table.names_by_number[number] = name
+    if entry.number is not None:
+        table.names_by_number[entry.number] = entry.name
 
 
 def _all_ranks(table: GroupTable, name: str, size: int) -> list[int]:
@@ -237,35 +178,3 @@ def _all_ranks(table: GroupTable, name: str, size: int) -> list[int]:
         table.world_size = size
     whole = table.world_size is None and size > 1
     return list(range(size)) if whole or size == table.world_size else []
-
-
-def parse_ranks(value: Any) -> list[int]:
-    """A list of ranks, as a list or as its text; dictionaries map ranks to places."""
-    if isinstance(value, str):
-        try:
-            value = msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            return []
-    if isinstance(value, dict):
-        value = list(value)
-    if not isinstance(value, list):
-        return []
-    ranks = [rank_number(item) for item in value]
-    return [rank for rank in ranks if rank is not None] if None not in ranks else []
-
-
-def rank_number(value: Any) -> int | None:
-    """A rank that can be: ranks are 32-bit integers wherever they are written."""
-    rank = _integer(value)
-    return rank if rank is not None and 0 <= rank < 1 << 31 else None
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str) and len(value) < 20:
-        try:
-            value = int(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, int) and abs(value) < 1 << 63 else None

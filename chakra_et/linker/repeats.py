@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.kineto.categories import ANNOTATIONS
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.alignment import align
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.report import JoinTally
 from chakra_et.linker.workers import Workers
+from chakra_et.recording import DeviceTrace, Kind
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -112,9 +111,8 @@ def _marks(table: Activities, device: DeviceTrace) -> Iterator[Rows]:
     Numbers in names are passed over. The profiler's own steps come first, then those that cover
     most time.
     """
-    annotation = np.array([c in ANNOTATIONS for c in device.categories.in_order], np.bool_)
     host = table.host_order
-    rows = host[annotation[device.category[table.record[host]]]]
+    rows = host[device.kind[table.record[host]] == Kind.ANNOTATION]
     names = device.names.in_order
     kinds: dict[tuple[int, str], list[int]] = {}
     for row in rows.tolist():

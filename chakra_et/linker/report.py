@@ -12,15 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.categories import (
-    DEVICE_CATEGORIES,
-    GRAPH_ARROW,
-    LEFT_OUT,
-    LEFT_OUT_PHASES,
-    UNKNOWN,
-)
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.accounts import Account
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.clocks import ClockOffset
@@ -32,6 +23,7 @@ from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import GroupTable
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.model.nodes import type_label
+from chakra_et.recording import DeviceTrace, HostTrace, Role
 from chakra_et.version import PRODUCER
 
 if TYPE_CHECKING:
@@ -103,7 +95,7 @@ class Report:
     nodes: dict[str, int]
     communication: list[dict[str, Any]]
     groups: list[ProcessGroup]
-    work_categories: frozenset[str] = DEVICE_CATEGORIES
+    work_categories: frozenset[str] = frozenset()
     """Categories of the profile that hold work on a device."""
     trace: dict[str, Any] | None = None
     """The ET that was the input, where that was one."""
@@ -199,7 +191,7 @@ def make_report(
         nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
         communication=_communication(communication.by_row),
         groups=list(groups.groups.values()),
-        work_categories=DEVICE_CATEGORIES if device is None else device.work_categories,
+        work_categories=frozenset() if device is None else device.has_work_of,
         added={what: count for what, count in added.items() if count},
         repairs=[
             *([] if host is None else host.repairs.as_list()),
@@ -227,27 +219,20 @@ def _host_input(host: HostTrace | None) -> dict[str, Any] | None:
 def _device_input(device: DeviceTrace | None) -> dict[str, Any] | None:
     if device is None:
         return None
-    return {"path": str(device.path), "trace_name": device.metadata.get("traceName")}
+    return {"path": str(device.path), "trace_name": device.trace_name}
 
 
 def _records(
     table: Activities, device: DeviceTrace, parts: npt.NDArray[np.int64]
 ) -> dict[str, Tally]:
-    """Every record of the profile by category; records without one count by their phase.
+    """Every record of the profile, by the names that it counts them under.
 
     `parts` are rows of the profile that became part of the activity of another row.
     """
-    tallies: dict[str, Tally] = {}
-    for (category, phase), count in sorted(device.counts.items()):
-        tally = tallies.setdefault(category or f"(phase {phase})", Tally())
-        tally.total += count
-        if phase != "X":
-            reason = LEFT_OUT_PHASES.get(phase, f"phase {phase}")
-            tally.left_out[LEFT_OUT.get(category, reason)] += count
-    if device.graph_flows.ends and "ac2g" in tallies:
-        flows, arrows = tallies["ac2g"].left_out, device.graph_flows.ends
-        flows[GRAPH_ARROW] += arrows
-        flows -= Counter({LEFT_OUT["ac2g"]: arrows})
+    tallies = {name: Tally(total) for name, total in device.totals.items()}
+    for (name, reason), count in sorted(device.left_out.items()):
+        if name in tallies:
+            tallies[name].left_out[reason] += count
     taken = table.record[table.record != NONE]
     merged = np.zeros(len(device), np.bool_)
     merged[parts] = True
@@ -256,23 +241,17 @@ def _records(
     kept[taken] = True
     kept &= ~merged
     waits = device.role == Role.SYNC
-    names = device.categories.in_order
     for code in np.unique(device.category).tolist():
-        category, rows = names[code], device.category == code
-        tally = tallies[category or "(phase X)"]
+        tally, rows = tallies.get(device.counted_as(code)), device.category == code
+        if tally is None:  # no records of their own
+            continue
         tally.kept += _count(rows & kept)
         tally.merged += _count(rows & merged)
         if _count(rows & waits):
             tally.left_out[WAIT_RECORD] += _count(rows & waits)
-    for (category, reason), count in sorted(device.left_out.items()):
-        tallies[category or "(phase X)"].left_out[reason] += count
     lost = Counter({r.kind: r.left_out for r in device.repairs.kinds.values() if r.left_out})
     if lost:
         tallies[UNREADABLE] = Tally(lost.total(), left_out=lost)
-    for category, tally in tallies.items():
-        rest = tally.total - tally.kept - tally.merged - tally.left_out.total()
-        if rest:
-            tally.left_out[LEFT_OUT.get(category, UNKNOWN)] += rest
     return tallies
 
 

@@ -12,22 +12,22 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.sync import blocking_copies
-from chakra_et.linker.edges.wait_calls import Wait, calls_named
+from chakra_et.linker.edges.wait_calls import calls_of
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.held import ends_of_outrun
 from chakra_et.linker.host_time import HostTime
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.workers import Workers
+from chakra_et.recording import DeviceTrace, Kind
 
 Rows = npt.NDArray[np.int64]
 
 NEVER: Final = int(np.iinfo(np.int64).max)
 
-_WAITS: Final = (Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE)
+_WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.FREE)
 """What a call that holds up its thread does."""
 
 
@@ -72,7 +72,7 @@ def find_rests(
     following[order[:-1][same]] = order[1:][same]
     calls = order[first[order] < time.end_ns[order]]
     after = following[calls]
-    waits = np.isin(after, calls_named(table, device, *_WAITS))
+    waits = np.isin(after, calls_of(table, device, *_WAITS))
     copied = _ends_of_copies(table, device)
     # What follows a blocking copy knows how long that took to return.
     waits &= copied[calls] == NONE

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.kineto.device_trace import NO_ID
-from chakra_et.converters.pytorch import HostTrace
+from chakra_et.columns import Mask
 from chakra_et.definitions import NodeType
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import (
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.shapes import NO_TENSOR, argument_bytes, total
+from chakra_et.recording import DeviceTrace, Facts, HostTrace, Kind, Request
+from chakra_et.recording.libraries import (
     ANNOTATION,
     DEVICE_RANGE,
     HOST_BACKENDS,
     KERNEL,
     operation,
 )
-from chakra_et.linker.facts import (
-    Facts,
-    argument_facts,
-    attribute_facts,
-    message_facts,
-    positional_facts,
-    tensor_bytes,
-)
-from chakra_et.linker.nesting import NONE
-from chakra_et.linker.shapes import NO_TENSOR, argument_bytes, total
 
-RECORD: Final = "record_param_comms"
 ANCESTORS: Final = 8
 """How far up the callers of a launch the record of its collective is looked for."""
 
@@ -48,18 +36,12 @@ class Seen:
         self.device = device
         self.host_names: list[str] = [] if host is None else host.names.in_order
         self.device_names: list[str] = [] if device is None else device.names.in_order
-        self.texts = [] if host is None else host.texts.in_order
-        self.attributes: dict[int, dict[str, Any]] = {}
         self._facts: dict[tuple[int, int], Facts | None] = {}  # by rows of both files
-        if host is not None:
-            for name, attribute in host.attributes.items():
-                for row, value in zip(attribute.rows, attribute.values, strict=True):
-                    self.attributes.setdefault(row, {})[name] = value
 
     def of(self, table: Activities) -> Seen:
         """Both files, seen from another table of them."""
-        same = copy(self)
-        same.table = table
+        same = Seen(table, self.host, self.device)
+        same._facts = self._facts
         return same
 
     def name(self, row: int) -> str:
@@ -88,9 +70,9 @@ class Seen:
         """Device work that communicates by its name or its arguments."""
         rows = set(self.rows_named(KERNEL.match, work=True))
         if self.device is not None:
-            for row in np.flatnonzero(self.table.work).tolist():
-                if b'"Collective name"' in self.device.args[self.table.record[row]]:
-                    rows.add(row)
+            told = [row for row, facts in self.device.collectives.items() if facts.name is not None]
+            work = np.flatnonzero(self.table.work)
+            rows |= set(work[np.isin(self.table.record[work], told)].tolist())
         return sorted(rows)
 
     def host_spans(self) -> list[int]:
@@ -99,7 +81,21 @@ class Seen:
 
     def records(self) -> list[int]:
         """Records of collectives on the host."""
-        return self.rows_named(lambda name: name == RECORD, work=False)
+        found: list[int] = np.flatnonzero(self._is_record).tolist()
+        return found
+
+    def is_record(self, row: int) -> bool:
+        """Whether an activity is the record of a collective."""
+        return bool(self._is_record[row])
+
+    @cached_property
+    def _is_record(self) -> Mask:
+        table, found = self.table, np.zeros(len(self.table), np.bool_)
+        for trace, column in ((self.device, table.record), (self.host, table.host)):
+            if trace is not None:
+                known = column != NONE
+                found[known] = trace.kind[column[known]] == Kind.COLLECTIVE
+        return found
 
     def record_above(self, row: int) -> int:
         """The record of the collective that launched this kernel, or `NONE`."""
@@ -108,7 +104,7 @@ class Seen:
     def _record_from(self, row: int) -> int:
         """The innermost record of a collective that is this activity or around it, or `NONE`."""
         for _ in range(ANCESTORS):
-            if row == NONE or self.name(row) == RECORD:
+            if row == NONE or self.is_record(row):
                 return row
             row = int(self.table.caller[row])
         return NONE
@@ -116,7 +112,7 @@ class Seen:
     def records_around(self, row: int) -> list[int]:
         """A record and those around it: one collective, as it was asked for and as it is done."""
         found = []
-        while row != NONE and self.name(row) == RECORD:
+        while row != NONE and self.is_record(row):
             found.append(row)
             row = self._record_from(int(self.table.caller[row]))
         return found
@@ -141,31 +137,30 @@ class Seen:
         """Whether an activity is such a range."""
         return _is_device_range(self.name(row))
 
-    def category(self, row: int) -> str:
-        """The profile's category of device work."""
+    def kind(self, row: int) -> int:
+        """What kind of work an activity of a device is."""
         assert self.device is not None
-        code = self.device.category[self.table.record[row]]
-        return str(self.device.categories.in_order[code])
+        return int(self.device.kind[self.table.record[row]])
 
     def device_of(self, row: int) -> int:
         """The device that work runs on, as the profile numbers it."""
-        assert self.device is not None
-        record = self.table.record[row]
-        told = int(self.device.device[record])
-        return int(self.device.pid[record]) if told == NO_ID else told
+        return int(self.table.device[row])
 
     def argument_bytes_of(self, row: int, dtype: str | None = None) -> list[int | None]:
         """The bytes of the tensors in each argument, from either file, as `argument_bytes` does."""
         host_row, record = int(self.table.host[row]), int(self.table.record[row])
-        found = [tensor_bytes(value) or NO_TENSOR for value in self._inputs(host_row)]
+        known = None if self.host is None else self.host.operand_bytes.get(host_row)
+        found = [size or NO_TENSOR for size in known or ()]
         if any(part != NO_TENSOR for part in found) or record == NONE or self.device is None:
             return list(found)
-        return argument_bytes(self.device.args[record], dtype)
+        operands = self.device.operands.get(record)
+        return [] if operands is None else argument_bytes(operands, dtype)
 
     def kernel_facts(self, row: int) -> Facts:
         """What the profiler's arguments of a kernel say."""
         assert self.device is not None
-        return argument_facts(self.device.args[self.table.record[row]], "kernel args")
+        facts = self.device.collectives.get(int(self.table.record[row]))
+        return Facts() if facts is None else facts.copy()
 
     def host_facts(self, row: int) -> Facts | None:
         """What the record of a collective says: its attributes, inputs, and profiled arguments."""
@@ -176,15 +171,14 @@ class Seen:
             self._facts[place] = self._read_facts(*place)
         facts = self._facts[place]
         # Whoever asks adds what else is told.
-        return None if facts is None else replace(facts, sources=[*facts.sources])
+        return None if facts is None else facts.copy()
 
     def _read_facts(self, host_row: int, record: int) -> Facts | None:
         facts = Facts()
-        if host_row != NONE:
-            facts.merge(attribute_facts(self.attributes.get(host_row, {})))
-            facts.merge(self._positional_facts(host_row))
-        if record != NONE and self.device is not None:
-            facts.merge(argument_facts(self.device.args[record], "operation args"))
+        if self.host is not None:
+            facts.merge(self.host.collectives.get(host_row))
+        if self.device is not None:
+            facts.merge(self.device.collectives.get(record))
         return facts if facts.name is not None else None
 
     def record_tensors(self, row: int, dtype: str | None) -> Facts | None:
@@ -199,8 +193,9 @@ class Seen:
 
     def has_splits(self, row: int) -> bool:
         """Whether the host node has the split sizes, which are never cut there."""
-        host_row = NONE if row == NONE else int(self.table.host[row])
-        return "in_split_size" in self.attributes.get(host_row, {})
+        return (
+            row != NONE and self.host is not None and self.table.host[row] in self.host.all_splits
+        )
 
     def span_facts(self, row: int) -> Facts:
         """What a host backend's span says: its name, and the bytes of its input tensors.
@@ -215,10 +210,9 @@ class Seen:
             facts.size_bytes = 0
         if facts.size_bytes is not None:
             facts.sources.append("input tensors")
-        caller = self.launched_in(row)
-        caller_host = NONE if caller == NONE else int(self.table.host[caller])
-        if caller_host != NONE and isinstance(facts.kind, NodeType):
-            facts.merge(message_facts(self.name(caller), self._inputs(caller_host)))
+        request = self.request(self.launched_in(row))
+        if request is not None and request.message and isinstance(facts.kind, NodeType):
+            facts.merge(request.facts)
         return facts
 
     def rf_id(self, row: int) -> int:
@@ -228,21 +222,11 @@ class Seen:
             return int(self.host.rf_id[host_row])
         return 0 if self.device is None else int(self.device.rf_id[record])
 
-    def values(self, row: int) -> list[Any]:
-        """The input values of an activity, as the host trace has them."""
-        return self._inputs(int(self.table.host[row]))
-
-    def _inputs(self, host_row: int) -> list[Any]:
-        if host_row == NONE or self.host is None:
-            return []
-        try:
-            values = msgspec.json.decode(self.texts[self.host.inputs[host_row]][0])
-        except (msgspec.DecodeError, RecursionError):
-            return []
-        return values if isinstance(values, list) else []
-
-    def _positional_facts(self, host_row: int) -> Facts | None:
-        return positional_facts(self._inputs(host_row))
+    def request(self, row: int) -> Request | None:
+        """What an operation tells that asked a backend for a transfer, as the host trace has it."""
+        if row == NONE or self.host is None:
+            return None
+        return self.host.requests.get(int(self.table.host[row]))
 
 
 def _is_device_range(name: str) -> bool:

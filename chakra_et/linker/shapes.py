@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import msgspec
-
-from chakra_et.linker.communication_table import element_bytes
-from chakra_et.linker.facts import is_int, size
+from chakra_et.recording import Operands
+from chakra_et.recording.libraries import element_bytes
+from chakra_et.recording.numbers import is_int, size
 
 _IN_LIST: Final = re.compile(r"Tensor\((?P<dtype>[^()]*)\)")
 """The type of the elements where a list of tensors tells it: `GenericList[Tensor(float)]`."""
@@ -21,24 +20,17 @@ NO_TENSOR: Final = -1
 """What stands for an argument that is no tensor and holds none."""
 
 
-def argument_bytes(args: bytes, dtype: str | None = None) -> list[int | None]:
-    """The bytes of the tensors in each argument of an operation, from its raw JSON.
+def argument_bytes(operands: Operands, dtype: str | None = None) -> list[int | None]:
+    """The bytes of the tensors in each argument of an operation.
 
     None stands for tensors whose bytes are not told. A list of tensors does not tell the type of
     its elements in most profiles: `dtype` is it, where it is known otherwise.
     """
-    try:
-        found = msgspec.json.decode(args) if b'"Input' in args else {}
-    except (msgspec.DecodeError, RecursionError):
-        return []
-    if not isinstance(found, dict):
-        return []
-    dims, types = found.get("Input Dims"), found.get("Input type", found.get("Input Types"))
-    if types is None and dtype is not None and isinstance(dims, list):
-        types = [dtype] * len(dims)
-    if not isinstance(dims, list) or not isinstance(types, list):
-        return []
-    return [_argument(shape, told, dtype) for shape, told in zip(dims, types, strict=False)]
+    dtypes = operands.dtypes
+    if dtypes is None:
+        dtypes = [] if dtype is None else [dtype] * len(operands.shapes)
+    pairs = zip(operands.shapes, dtypes, strict=False)
+    return [_argument(shape, told, dtype) for shape, told in pairs]
 
 
 def _argument(shape: Any, told: Any, dtype: str | None) -> int | None:

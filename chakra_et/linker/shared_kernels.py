@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.communication_table import NO_COMMUNICATION, operation
-from chakra_et.linker.facts import Facts, kernel_name_facts
+from chakra_et.linker.kernel_names import kernel_name_facts
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import Facts
+from chakra_et.recording.libraries import NO_COMMUNICATION, operation
 
 if TYPE_CHECKING:
     from chakra_et.linker.activities import Activities

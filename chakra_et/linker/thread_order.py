@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.linker.alignment import align
 from chakra_et.linker.iterations import LONGER, Iterations, Pairs, find_iterations
 from chakra_et.linker.nesting import NONE, ties
+from chakra_et.recording import DeviceTrace, HostTrace, Role
 
 Rows = npt.NDArray[np.int64]
 Threads = list[tuple[Rows, Rows]]
@@ -21,7 +20,6 @@ Threads = list[tuple[Rows, Rows]]
 _WHOLE: Final = 0.9
 """Share of the operations of a part that the other file has to know by name."""
 _NUMBERS: Final = re.compile(rb"\d+")
-_GROUP: Final = re.compile(rb'"Process Group Name"\s*:\s*"?([^",}]+)')
 
 
 def by_order(
@@ -175,8 +173,8 @@ def _same_groups(host: HostTrace, device: DeviceTrace, mine: Rows, theirs: Rows)
     own = {} if groups is None else dict(zip(groups.rows, groups.values, strict=True))
     same = 0
     for a, b in zip(mine.tolist(), theirs.tolist(), strict=True):
-        match = _GROUP.search(device.args[b]) if device.args[b] else None
-        same += match is not None and str(own.get(a)).encode() == match[1]
+        told = device.collectives.get(b)
+        same += told is not None and told.group is not None and str(own.get(a)) == told.group
     return same
 
 

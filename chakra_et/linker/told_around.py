@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.communication_table import (
+from chakra_et.linker.nesting import NONE
+from chakra_et.linker.seen import ANCESTORS, Seen
+from chakra_et.linker.shapes import NO_TENSOR, total
+from chakra_et.recording import Facts
+from chakra_et.recording.libraries import (
     ANNOTATION,
     COLLECTIVE_OPERATION,
     MESSAGE_RANGE,
@@ -14,10 +18,6 @@ from chakra_et.linker.communication_table import (
     operation,
     sized_by_first,
 )
-from chakra_et.linker.facts import Facts
-from chakra_et.linker.nesting import NONE
-from chakra_et.linker.seen import ANCESTORS, Seen
-from chakra_et.linker.shapes import NO_TENSOR, total
 
 _HANDLE: Final = 8
 """Bytes of a tensor that holds one address."""

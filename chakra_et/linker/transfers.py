@@ -10,14 +10,13 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.accounts import GUESSED, Account, AskedTransfer, Told
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.candidates import Names, Transfer, in_order_of_threads, narrow
-from chakra_et.linker.communication_table import operation
-from chakra_et.linker.facts import Facts
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.process_groups import GroupTable
-from chakra_et.linker.requests import Request, group_name, read_request
 from chakra_et.linker.seen import Seen
 from chakra_et.linker.told_around import told_by_request
 from chakra_et.linker.workers import Workers
+from chakra_et.recording import Facts, Request
+from chakra_et.recording.libraries import operation
 
 _OUTER: Final = 4
 """How far around the operation that asked one is looked for that names the process group."""
@@ -61,7 +60,7 @@ def add_requests(seen: Seen, workers: Workers, found: dict[int, Facts]) -> dict[
     transfers = {}
     for row in seen.host_spans():
         request, name = _request(seen, requests.get(row, NONE))
-        facts = _merged(request.facts, found[row])
+        facts = _merged(request.facts.copy(), found[row])
         if name is not None:
             facts.merge(Facts(group=name, sources=["name in the call"]))
         found[row] = facts
@@ -83,14 +82,13 @@ def _request(seen: Seen, row: int) -> tuple[Request, str | None]:
     """What the operation that asked tells, and the process group that one around it names."""
     if row == NONE:
         return Request(Facts()), None
-    values, name = seen.values(row), None
-    request = (
-        read_request(seen.name(row), values) if values else Request(told_by_request(seen, row))
-    )
+    told, name = seen.request(row), None
+    request = Request(told_by_request(seen, row)) if told is None else told
     for _ in range(_OUTER):
         if row == NONE or name is not None:
             break
-        name = group_name(seen.name(row), seen.values(row))
+        around = seen.request(row)
+        name = None if around is None else around.group
         row = int(seen.table.caller[row])
     return request, name
 
@@ -130,7 +128,7 @@ def decide_groups(
     ids = {row: seen.rf_id(row) for row in transfers}
     account = _account(transfers, seen.table, groups, ids)
     if account is not None and seen.device is not None:
-        account.machine = _text(seen.device.metadata.get("host_name"))
+        account.machine = seen.device.machine
     _by_thread(transfers, groups)
     news = told.get(-1 if groups.rank is None else groups.rank, {})
     result = Transfers(account=account)
@@ -210,10 +208,6 @@ def _account(
             for row, transfer in transfers.items()
         ],
     )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _size_for_each(transfer: Transfer) -> int | None:

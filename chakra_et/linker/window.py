@@ -11,11 +11,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
-from chakra_et.converters.kineto.device_trace import NO_ID
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.errors import ChakraError
 from chakra_et.linker.backlog import backlog_warnings, releases
+from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

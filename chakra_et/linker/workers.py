@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication_table import REQUEST
 from chakra_et.linker.detached import backend_names
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import DeviceTrace, Role
+from chakra_et.recording.libraries import REQUEST
 
 Rows = npt.NDArray[np.int64]
 

@@ -1,57 +1,24 @@
-"""Flow arrows that are evidence of edges, as columns."""
+"""Reading the flow arrows that are evidence of edges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.codes import codes
+from chakra_et.columns import Rows, no_rows
 from chakra_et.converters.kineto.events import Event
-from chakra_et.converters.kineto.times import nanoseconds, time_or_none
+from chakra_et.converters.times import nanoseconds, time_or_none
+from chakra_et.recording import Ends, Flows
 
-IntColumn = npt.NDArray[np.int64]
-Integers = Callable[[list[Any], int], IntColumn]
+Integers = Callable[[list[Any], int], Rows]
 
-Side: TypeAlias = tuple[IntColumn, IntColumn, IntColumn, IntColumn]
+Side: TypeAlias = tuple[Rows, Rows, Rows, Rows]
 """Keys (group and id, two rows), processes, threads and times of one end of all arrows."""
 
 _PHASES: Final = ("s", "f")
-
-
-def _nothing() -> IntColumn:
-    return np.zeros(0, np.int64)
-
-
-@dataclass
-class Ends:
-    """One end of each arrow: thread and time, the latter in ns as `start_ns` of a record."""
-
-    pid: IntColumn = field(default_factory=_nothing)
-    tid: IntColumn = field(default_factory=_nothing)
-    time_ns: IntColumn = field(default_factory=_nothing)
-
-    def __len__(self) -> int:
-        return len(self.pid)
-
-
-@dataclass
-class Arrows:
-    """Arrows with both ends: arrow i leads from `source[i]` to `target[i]`.
-
-    `incomplete` counts ends without a counterpart, or with several; `ends` counts all.
-    """
-
-    source: Ends = field(default_factory=Ends)
-    target: Ends = field(default_factory=Ends)
-    incomplete: int = 0
-    ends: int = 0
-
-    def __len__(self) -> int:
-        return len(self.source)
 
 
 class ArrowReader:
@@ -65,7 +32,7 @@ class ArrowReader:
         self, categories: frozenset[str], least: int | None = None, *, across: bool = False
     ) -> None:
         self._categories, self._least, self._across = categories, least, across
-        self._columns: dict[str, list[list[IntColumn]]] = {phase: [] for phase in _PHASES}
+        self._columns: dict[str, list[list[Rows]]] = {phase: [] for phase in _PHASES}
 
     def add(self, events: list[Event], integers: Integers) -> None:
         """Take in the arrows among some records; `integers` reads ids. Ends without a time go."""
@@ -79,7 +46,7 @@ class ArrowReader:
             ids = [integers([getattr(e, name) for e in ends], 0) for name in ("pid", "tid", "id")]
             parts.append([self._group(ends, ids[0]), *ids, times])
 
-    def _group(self, ends: list[Event], pid: IntColumn) -> IntColumn:
+    def _group(self, ends: list[Event], pid: Rows) -> Rows:
         """What ends must share beside an id: the process, or across processes the category."""
         if not self._across:
             return pid
@@ -91,7 +58,7 @@ class ArrowReader:
             return False
         return self._least is None or (isinstance(event.id, int) and event.id >= self._least)
 
-    def pairs(self, base_time_ns: int) -> Arrows:
+    def pairs(self, base_time_ns: int) -> Flows:
         """Both ends of each arrow.
 
         Ends belong together by process and id. An id that is used again pairs in order of time, if
@@ -111,10 +78,10 @@ class ArrowReader:
             for (_, pid, tid, time), rows in zip(sides, kept, strict=True)
         )
         lost = sum(len(c) - len(rows) for c, rows in zip(of_sides, kept, strict=True))
-        return Arrows(source, target, lost, sum(map(len, of_sides)))
+        return Flows(source, target, lost, sum(map(len, of_sides)))
 
 
-def _fan_out(sides: list[Side], base_time_ns: int) -> Arrows:
+def _fan_out(sides: list[Side], base_time_ns: int) -> Flows:
     """An arrow for each end: from the last beginning with its id before it, else the first."""
     (keys, pid, tid, time), (end_keys, end_pid, end_tid, end_time) = sides
     count = len(time)
@@ -133,12 +100,12 @@ def _fan_out(sides: list[Side], base_time_ns: int) -> Arrows:
     source = Ends(pid[place[kept]], tid[place[kept]], time[place[kept]] + base_time_ns)
     target = Ends(end_pid[kept], end_tid[kept], end_time[kept] + base_time_ns)
     begun = len(np.unique(place[kept]))
-    return Arrows(source, target, int(np.count_nonzero(~kept)) + count - begun, count + len(kept))
+    return Flows(source, target, int(np.count_nonzero(~kept)) + count - begun, count + len(kept))
 
 
-def _sorted(parts: list[list[IntColumn]]) -> Side:
+def _sorted(parts: list[list[Rows]]) -> Side:
     """Key (group and id), process, thread and time of each end, by key and time."""
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [_nothing()] * 5
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [no_rows()] * 5
     group, _, _, number, time = columns
     order = np.lexsort((time, number, group))
     group, pid, tid, number, time = (column[order] for column in columns)

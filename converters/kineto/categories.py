@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from enum import IntEnum
 from typing import Final
 
-
-class Role(IntEnum):
-    """What a record stands for in the graph."""
-
-    OP = 0
-    """An operation or annotation of the framework, on a host thread."""
-    CALL = 1
-    """A call of the device's runtime or driver, on a host thread."""
-    WORK = 2
-    """Work on a device: a kernel, a copy, a memset."""
-    SYNC = 3
-    """A record of waiting: evidence for edges, not work."""
-
+from chakra_et.recording import Role
 
 ROLES: Final[dict[str, Role]] = {
     "cpu_op": Role.OP,
@@ -92,13 +78,11 @@ ROLE_ENDINGS: Final[dict[str, Role]] = {
 ANNOTATION: Final = "annotation"
 """What names of categories have in them whose records repeat host annotations on a device row."""
 
-UNKNOWN: Final = "category not known to this version"
+COPY: Final = "memcpy"
+FILL: Final = "memset"
+"""What categories of copies, and of memory that is set, have in common, whoever the vendor is."""
 
-COMMUNICATION: Final = re.compile(
-    r"record_param_comms$|(?:gloo|nccl|rccl|xccl|hccl|ucc|mpi):|_?c10d\w*::"
-    r"|[^:]+::\w*(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
-)
-"""How names of operations begin whose arguments tell of communication."""
+UNKNOWN: Final = "category not known to this version"
 
 LAUNCH_FLOWS: Final = frozenset({"HostToDevice", "async_npu"})
 """Flow arrows that may be the only tie between a call, or an operation, and its device work."""

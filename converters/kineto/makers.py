@@ -8,15 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.converters.kineto.categories import (
-    ANNOTATION,
-    LEFT_OUT,
-    ROLE_ENDINGS,
-    ROLES,
-    Role,
-)
-from chakra_et.converters.kineto.device_trace import DeviceTrace
+from chakra_et.converters.kineto.categories import ANNOTATION, LEFT_OUT, ROLE_ENDINGS, ROLES
 from chakra_et.errors import FormatError
+from chakra_et.recording import DeviceTrace, Role
 
 RECORD: Final = (
     "Record the run with torch.profiler.profile and export_chrome_trace (docs/recording.md)."

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.kineto.categories import Role
-from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.process_marks import Marks
+from chakra_et.recording import NO_ID, DeviceTrace, Role
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

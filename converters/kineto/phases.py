@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from chakra_et.converters.kineto.events import Event
-from chakra_et.converters.kineto.times import time_or_none
+from chakra_et.converters.times import time_or_none
 
 BEGIN: Final = "B"
 END: Final = "E"

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
+from chakra_et.recording import NO_ID, DeviceTrace
 
 Rows = npt.NDArray[np.int64]
 Mark = tuple[Any, ...]

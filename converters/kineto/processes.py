@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
-from chakra_et.converters.kineto.categories import Role
-from chakra_et.converters.kineto.device_trace import DeviceTrace
+from chakra_et.columns import Mask
+from chakra_et.converters.kineto.account import totals_of
 from chakra_et.converters.kineto.owners import Owners, find_owners
+from chakra_et.recording import DeviceTrace, Role
 
 
 def process_ids(device: DeviceTrace) -> list[int]:
@@ -51,16 +51,21 @@ def _ranks(pids: list[int], owners: Owners) -> dict[int, int]:
     return {pid: owners.ranks[pid] if pid in owners.ranks else next(free) for pid in pids}
 
 
-def _part(device: DeviceTrace, mine: npt.NDArray[np.bool_], *, first: bool) -> DeviceTrace:
+def _part(device: DeviceTrace, mine: Mask, *, first: bool) -> DeviceTrace:
     part = device.select(mine, "")
     part.warnings = list(device.warnings) if first else []
+    if first:
+        counts = Counter(device.counts)
+        counts.subtract(_spans(device, ~mine))
+        left_out = Counter(device.left_out)
+    else:
+        counts, left_out = _spans(device, mine), Counter()
+    counts = +counts
+    return replace(part, counts=counts, totals=totals_of(counts), left_out=left_out)
+
+
+def _spans(device: DeviceTrace, rows: Mask) -> Counter[tuple[str, str]]:
+    """How many of some records there are, by category and phase."""
     categories = device.categories.in_order
-    codes, counts = np.unique(part.category, return_counts=True)
-    own = Counter({(categories[c], "X"): int(n) for c, n in zip(codes, counts, strict=True)})
-    if not first:
-        return replace(part, counts=dict(own), left_out=Counter())
-    codes, counts = np.unique(device.category[~mine], return_counts=True)
-    others = Counter({(categories[c], "X"): int(n) for c, n in zip(codes, counts, strict=True)})
-    rest = Counter(device.counts)
-    rest.subtract(others)
-    return replace(part, counts=dict(+rest), left_out=Counter(device.left_out))
+    codes, counts = np.unique(device.category[rows], return_counts=True)
+    return Counter({(categories[c], "X"): int(n) for c, n in zip(codes, counts, strict=True)})

@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.converters.kineto.account import give_account, label
+from chakra_et.converters.kineto.arguments import read_arguments
 from chakra_et.converters.kineto.arrows import ArrowReader
 from chakra_et.converters.kineto.categories import (
-    COMMUNICATION,
+    DEVICE_CATEGORIES,
     FIRST_GRAPH_FLOW,
     FORWARD_FLOWS,
     GRAPH_FLOWS,
@@ -22,19 +24,22 @@ from chakra_et.converters.kineto.categories import (
     LEFT_OUT,
     NO_STREAM,
     ROLES,
-    Role,
 )
-from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
+from chakra_et.converters.kineto.kinds import set_kinds
 from chakra_et.converters.kineto.makers import expect_records
 from chakra_et.converters.kineto.phases import BEGIN, END, interval, pair
 from chakra_et.converters.kineto.roles import NO_ROLE, give_roles
+from chakra_et.converters.kineto.run_facts import read_metadata
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
-from chakra_et.converters.kineto.times import nanoseconds, time_or_none
+from chakra_et.converters.times import nanoseconds, time_or_none
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.records import Layout, missing_array, read_records
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
+from chakra_et.recording import NO_ID, DeviceTrace, Role
+from chakra_et.recording.device_trace import COLUMNS
+from chakra_et.recording.libraries import COMMUNICATION
 
 _LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
@@ -46,7 +51,6 @@ _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = 
     ("fwd_thread", 0, ("fwd_thread",), True, False),
     ("correlation", NO_ID, ("correlation", "connection"), False, True),
     ("stream", NO_ID, ("original_stream", "stream", "queue", "stream_id"), False, True),
-    ("context", NO_ID, ("context",), False, True),
     ("size_bytes", NO_ID, ("bytes",), False, True),
     ("device", NO_ID, ("device", "in_device", "device_id"), False, True),
 )
@@ -54,9 +58,7 @@ _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = 
 is there counts, and whether operations and other records can have it."""
 _ROW_NAMES: Final = {"thread_name": "name", "process_name": "name", "process_labels": "labels"}
 """Records that name a thread or a process, and the argument that holds the name."""
-_DTYPES: Final[dict[str, Any]] = {
-    "role": np.uint8, "category": np.int32, "name": np.int32, "shapes": np.int32,
-}  # fmt: skip
+_FOUND_LATER: Final = ("kind", "blocks")
 _SHAPES: Final = attrgetter("shapes")
 _ODD_ARGS: Final = "arguments that are no object"
 _LATEST_NS: Final = 1 << 62
@@ -78,6 +80,10 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
         raise missing_array(path, _LAYOUT, "Is this a profile that Kineto wrote?")
     device = quarantine(read.columns.finish(read.metadata, read.repairs))
     expect_records(device, read.columns.marks)
+    give_account(device)
+    set_kinds(device)
+    read_arguments(device)
+    read_metadata(device)
     return device
 
 
@@ -94,7 +100,6 @@ class _Columns:
         self.shape_texts: Pool[bytes] = Pool({b"": 0})
         self.parts: dict[str, list[npt.NDArray[Any]]] = {}
         self.args: list[bytes] = []
-        self.thread_names: dict[tuple[int, int], str] = {}
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.launch_flows = ArrowReader(LAUNCH_FLOWS, across=True)
@@ -140,7 +145,8 @@ class _Columns:
         self._add_args(spans, role)
 
     def _name_row(self, event: Event) -> None:
-        pid, tid = (int(self._integers([value], 0)[0]) for value in (event.pid, event.tid))
+        # Ids that are text get their numbers in the order of the file, those of threads too.
+        pid = int(self._integers([event.pid, event.tid], 0)[0])
         try:
             name = str(msgspec.json.decode(bytes(event.args)).get(_ROW_NAMES[event.name]))
         except (msgspec.DecodeError, AttributeError, RecursionError):
@@ -149,8 +155,6 @@ class _Columns:
             self.labels.setdefault(pid, set()).add(name)
         if event.name == "process_name":
             self.process_names[pid] = name
-        elif event.name == "thread_name" and type(event.pid) is type(event.tid) is int:
-            self.thread_names[pid, tid] = name
 
     def _timed(self, spans: list[Event]) -> tuple[list[Times], list[Event]]:
         """Starts and durations, and the records that have them."""
@@ -165,7 +169,7 @@ class _Columns:
         lost: list[int] = []
         for place, texts in enumerate(zip(starts, lasting, strict=True)):
             (lost if None in (known[texts[0]], known[texts[1]]) else good).append(place)
-        self.left_out.update((spans[place].cat, NO_TIME) for place in lost)
+        self.left_out.update((label(spans[place].cat, "X"), NO_TIME) for place in lost)
         if lost and self.repairs.strict:
             name = spans[lost[0]].name
             self.repairs.leave_out(f"the time of event {name!r} is no time", None)
@@ -244,13 +248,10 @@ class _Columns:
         return number if abs(number) < 1 << 63 else -2 - self.odd_ids[str(value)]
 
     def _put(self, name: str, values: Any) -> None:
-        dtype = {"role": np.uint8, "category": np.int32, "name": np.int32, "shapes": np.int32}.get(
-            name, np.int64
-        )
-        self.parts.setdefault(name, []).append(np.asarray(values, dtype))
+        self.parts.setdefault(name, []).append(np.asarray(values, COLUMNS[name]))
 
     def _joined(self, name: str) -> npt.NDArray[Any]:
-        return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, np.int64)
+        return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, COLUMNS[name])
 
     def finish(self, metadata: dict[str, Any], repairs: Repairs) -> DeviceTrace:
         base = metadata.get("baseTimeNanoseconds", 0)
@@ -261,17 +262,15 @@ class _Columns:
         warnings += self._add_phases()
         for text, code in self.odd_ids.items():
             self.labels.setdefault(-2 - code, set()).add(text)
-        columns: dict[str, Any] = {name: self._joined(name) for name in (
-            "role", "category", "name", "pid", "tid", "start_ns", "duration_ns", "correlation",
-            "external_id", "rf_id", "sequence", "fwd_thread", "device", "stream", "context",
-            "size_bytes", "shapes",
-        )}  # fmt: skip
+        columns = {name: self._joined(name) for name in COLUMNS if name not in _FOUND_LATER}
         columns["stream"][np.isin(columns["stream"], NO_STREAM)] = NO_ID
         start = columns["start_ns"]
         far = np.abs(start) >= _LATEST_NS
         columns["start_ns"] = np.where(far, start, start + base_time_ns)
-        device = DeviceTrace(
-            path=self.path,
+        device = DeviceTrace.of(
+            self.path,
+            len(start),
+            repairs,
             metadata=metadata,
             base_time_ns=base_time_ns,
             counts=dict(self.counts),
@@ -279,9 +278,8 @@ class _Columns:
             names=self.names,
             shape_texts=self.shape_texts,
             args=self.args,
-            thread_names=self.thread_names,
             warnings=warnings,
-            repairs=repairs,
+            work_categories=DEVICE_CATEGORIES,
             left_out=self.left_out,
             process_names=self.process_names,
             labels=self.labels,

@@ -15,9 +15,8 @@ from chakra_et.converters.kineto.categories import (
     ROLE_ENDINGS,
     ROLES,
     UNKNOWN,
-    Role,
 )
-from chakra_et.converters.kineto.device_trace import NO_ID, DeviceTrace
+from chakra_et.recording import NO_ID, DeviceTrace, Role
 
 Mask = npt.NDArray[np.bool_]
 

@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.converters.kineto.categories import Role
-from chakra_et.converters.kineto.device_trace import DeviceTrace
+from chakra_et.recording import DeviceTrace, Role
 
 NO_TIME: Final = "its time is no time"
 UNTIMED: Final = "the device could not time it (time and duration are 0)"

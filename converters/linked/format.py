@@ -25,13 +25,13 @@ def _read(path: Path, strict: bool) -> Any:
 
 
 def _describe(linked: Any) -> dict[str, Any]:
-    from chakra_et.converters.kineto import Role
+    from chakra_et.recording import Role
 
     return {
         "schema": linked.host.schema,
         "process": linked.host.pid,
         "host nodes": len(linked.host),
-        "host nodes with a time": int((linked.record >= 0).sum()),
+        "host nodes with a time": int((linked.stated.record >= 0).sum()),
         "device nodes": len(linked.device.rows(Role.WORK)),
     }
 

@@ -6,10 +6,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from chakra_et.converters.linked.linked_trace import NONE
 from chakra_et.converters.pytorch.layouts import FlatNode, NestedNode
 from chakra_et.converters.pytorch.reader import FlatColumns, NestedColumns
 from chakra_et.io.repairs import Repairs
+from chakra_et.recording import NO_ID
 
 ABSENT = msgspec.Raw(b"")
 
@@ -73,4 +73,4 @@ class LinkedColumns(Generic[N]):
 
 def whole(value: Any) -> int:
     """An id, or a number that is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else NONE
+    return value if isinstance(value, int) and not isinstance(value, bool) else NO_ID

@@ -14,15 +14,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
+from chakra_et.columns import NO_ROW, Rows
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
-from chakra_et.converters.kineto.times import nanoseconds
-from chakra_et.converters.linked.linked_trace import NONE, LinkedTrace, Rows
 from chakra_et.converters.linked.nodes import LinkedColumns, LinkedFlat, LinkedNested, whole
 from chakra_et.converters.linked.records import as_records
 from chakra_et.converters.linked.timed import EPOCH_NS, NO_BASE
-from chakra_et.converters.pytorch import HostTrace
-from chakra_et.converters.pytorch.host_trace import NO_CALLER
+from chakra_et.converters.pytorch.meaning import read_meaning
 from chakra_et.converters.pytorch.reader import (
     HEAD_BYTES,
     FlatColumns,
@@ -30,15 +27,18 @@ from chakra_et.converters.pytorch.reader import (
     is_nested,
 )
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded
+from chakra_et.converters.times import nanoseconds
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.records import Layout, Records, missing_array, read_records
 from chakra_et.io.source import head
+from chakra_et.recording import DeviceTrace, HostTrace, Recording, Role, Stated
+from chakra_et.recording.host_trace import NO_CALLER
 
 _NESTED: Final = Layout(LinkedNested, "nodes", ("id",), "schema")
 _FLAT: Final = Layout(LinkedFlat, "nodes", ("name",), "schema")
 
 
-def read_linked(path: str | Path, *, strict: bool = False) -> LinkedTrace:
+def read_linked(path: str | Path, *, strict: bool = False) -> Recording:
     """Read a linked trace of any layout, plain, compressed or packed.
 
     Damage is mended and counted as in host traces. Raises FormatError, naming file and place, when
@@ -58,7 +58,7 @@ def read_linked(path: str | Path, *, strict: bool = False) -> LinkedTrace:
     if not read.found:
         raise missing_array(path, _NESTED, "Is this a trace that chakra_trace_link wrote?")
     columns: LinkedColumns[Any] = read.columns
-    host = columns.host.finish(Path(path), read.metadata, [], read.repairs)
+    host = read_meaning(columns.host.finish(Path(path), read.metadata, [], read.repairs))
     return _tie(columns, *_with_sound_callers(host, nested))
 
 
@@ -78,7 +78,7 @@ def _with_sound_callers(host: HostTrace, nested: bool) -> tuple[HostTrace, list[
     return add_unrecorded(host), []
 
 
-def _tie(columns: LinkedColumns[Any], host: HostTrace, warnings: list[str]) -> LinkedTrace:
+def _tie(columns: LinkedColumns[Any], host: HostTrace, warnings: list[str]) -> Recording:
     """Host and device part, and the ties between them as rows."""
     host_row = {number: row for row, number in enumerate(host.id.tolist())}
     device = _device(columns, host, host_row)
@@ -86,11 +86,11 @@ def _tie(columns: LinkedColumns[Any], host: HostTrace, warnings: list[str]) -> L
     place = device.external_id - 1
     device.external_id = np.zeros_like(place)
     own, work = np.flatnonzero(device.role != Role.WORK), device.rows(Role.WORK)
-    record = np.full(len(host), NONE, np.int64)
+    record = np.full(len(host), NO_ROW, np.int64)
     record[place[own]] = own
     nodes = [columns.work[k] for k in place[work].tolist()]
-    launcher = np.full(len(device), NONE, np.int64)
-    launcher[work] = [host_row.get(whole(node.ctrl_deps), NONE) for node in nodes]
+    launcher = np.full(len(device), NO_ROW, np.int64)
+    launcher[work] = [host_row.get(whole(node.ctrl_deps), NO_ROW) for node in nodes]
     work_row = dict(zip([node.id for node in nodes], work.tolist(), strict=True))
     synced = _synced(columns.synced, work_row, host_row, record, device)
     if columns.handed_over:
@@ -106,7 +106,7 @@ def _tie(columns: LinkedColumns[Any], host: HostTrace, warnings: list[str]) -> L
         )
     if len(device) and device.start_ns.max() < EPOCH_NS:
         warnings.append(NO_BASE)
-    return LinkedTrace(host, device, record, launcher, synced, warnings)
+    return Recording(host, device, Stated(record, launcher, synced), warnings)
 
 
 def _synced(
@@ -117,10 +117,10 @@ def _synced(
     device: DeviceTrace,
 ) -> Rows:
     """Rows of device and host nodes, int64[2, waits], of the waits that the times allow."""
-    named = ((work_row.get(whole(s), NONE), host_row.get(t, NONE)) for s, t in found)
-    rows = dict.fromkeys(pair for pair in named if NONE not in pair)
+    named = ((work_row.get(whole(s), NO_ROW), host_row.get(t, NO_ROW)) for s, t in found)
+    rows = dict.fromkeys(pair for pair in named if NO_ROW not in pair)
     pairs = np.array(list(rows), np.int64).reshape(-1, 2).T
-    pairs = pairs[:, record[pairs[1]] != NONE]
+    pairs = pairs[:, record[pairs[1]] != NO_ROW]
     ended = device.start_ns[pairs[0]] + device.duration_ns[pairs[0]]
     possible: Rows = pairs[:, ended <= device.start_ns[record[pairs[1]]]]
     return possible

@@ -6,25 +6,24 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.converters.kineto import Role
+from chakra_et.columns import NO_ROW
 from chakra_et.converters.kineto.sanity import quarantine
-from chakra_et.converters.linked.linked_trace import NONE, LinkedTrace
 from chakra_et.converters.linked.records import as_records
-from chakra_et.converters.pytorch import HostTrace
-from chakra_et.converters.pytorch.host_trace import UNTIMED
+from chakra_et.recording import HostTrace, Recording, Role, Stated
+from chakra_et.recording.host_trace import UNTIMED
 
 NO_BASE: Final = "times count from a base that the file does not tell"
 EPOCH_NS: Final = 10**18
 """Times before the year 2001 do not count from the Unix epoch."""
 
 
-def with_own_times(host: HostTrace) -> LinkedTrace:
-    """A host trace with times as a linked trace without device nodes."""
+def with_own_times(host: HostTrace) -> Recording:
+    """A host trace with times as a recording that states their ties, without device work."""
     rows = np.flatnonzero(host.start_ns != UNTIMED)
     device = quarantine(as_records(host, rows, [], host.start_ns[rows], host.duration_ns[rows]))
-    record = np.full(len(host), NONE, np.int64)
+    record = np.full(len(host), NO_ROW, np.int64)
     record[device.external_id - 1] = device.rows(Role.OP)
     device.external_id = np.zeros_like(device.external_id)
-    launcher = np.full(len(device), NONE, np.int64)
+    launcher = np.full(len(device), NO_ROW, np.int64)
     warnings = [NO_BASE] * bool(len(device) and device.start_ns.max() < EPOCH_NS)
-    return LinkedTrace(host, device, record, launcher, np.zeros((2, 0), np.int64), warnings)
+    return Recording(host, device, Stated(record, launcher), warnings)

@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.converters.pytorch.host_trace import HostTrace
+from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from chakra_et.recording import DeviceTrace, HostTrace, Role
+from chakra_et.recording.same import agreeing, common_names, lookup
 
 FORKED: Final = "node that a forked process wrote"
 _ROOT: Final = ("|process]", "|thread]")
@@ -38,6 +36,22 @@ def has_forked(host: HostTrace) -> bool:
     """Whether several processes wrote into the file: ids of operations that occur several times."""
     operations = host.id[~_is_root(host)]
     return len(np.unique(operations)) < len(operations)
+
+
+def own_nodes(host: HostTrace, device: DeviceTrace | None) -> HostTrace:
+    """The nodes of one process, where forked ones wrote into its file, by the profile if given."""
+    if not has_forked(host):
+        return host
+    profiled = np.zeros(len(host), np.bool_)
+    other = np.zeros(len(host), np.bool_)
+    if device is not None:
+        ops = device.rows(Role.OP)
+        ops = ops[device.rf_id[ops] > 0]
+        record = lookup(device.rf_id[ops], ops, host.rf_id)
+        record[host.rf_id <= 0] = NO_ROW
+        profiled = agreeing(record, *common_names(host, device), device)
+        other = (record != NO_ROW) & ~profiled
+    return without_forked(host, profiled, other)
 
 
 def _is_root(host: HostTrace) -> Mask:

@@ -7,14 +7,13 @@ which ends in an underscore where it works in place; and what is known of some n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-ARGUMENTS: Final = 64
-"""How many arguments are told apart; the last and those beyond it are read only."""
+from chakra_et.recording import Operators
+from chakra_et.recording.libraries import REQUEST
+from chakra_et.recording.operators import ARGUMENTS
 
 _ALLOCATES: Final = re.compile(r"^aten::(new_)?_?empty(_\w+)?$|^aten::_?resize\w*_$|^aten::set_$")
 """Hand out memory that nothing has written yet."""
@@ -41,24 +40,11 @@ _SCHEMA: Final = re.compile(
 """Each part ends where the next can begin, so that a text that is no schema costs no more."""
 
 
-@dataclass
-class Operators:
-    """What each operator of a list does: row s of each column belongs to schema s.
-
-    `known` is false for an empty text. `reads[s, k]` and `writes[s, k]` tell whether it reads and
-    writes argument k; `in_place` whether it writes what it returns although its schema does not
-    say so; `allocates` whether it writes nothing into new memory that it returns.
-    """
-
-    known: npt.NDArray[np.bool_]
-    reads: npt.NDArray[np.bool_]
-    writes: npt.NDArray[np.bool_]
-    in_place: npt.NDArray[np.bool_]
-    allocates: npt.NDArray[np.bool_]
-
-
 def operators(schemas: list[str]) -> Operators:
-    """The operators of some schemas; of one that cannot be read, all arguments are read."""
+    """The operators of some schemas, in their order.
+
+    Nothing is known of an empty one; of one that cannot be read, all arguments are read.
+    """
     count = len(schemas)
     found = Operators(
         known=np.array([bool(schema) for schema in schemas], np.bool_),
@@ -66,6 +52,7 @@ def operators(schemas: list[str]) -> Operators:
         writes=np.zeros((count, ARGUMENTS), np.bool_),
         in_place=np.zeros(count, np.bool_),
         allocates=np.zeros(count, np.bool_),
+        asks=np.array([schema.startswith(REQUEST) for schema in schemas], np.bool_),
     )
     for row, schema in enumerate(schemas):
         match = _SCHEMA.match(schema)

@@ -13,18 +13,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto.times import time_or_none
+from chakra_et.columns import TextCodes
 from chakra_et.converters.pytorch.forked import has_forked
-from chakra_et.converters.pytorch.host_trace import (
-    COLUMNS,
-    NO_CALLER,
-    UNTIMED,
-    CodeColumn,
-    HostAttribute,
-    HostTrace,
-)
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
+from chakra_et.converters.pytorch.meaning import Texts, read_meaning
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded, drop_repeated_documents
+from chakra_et.converters.times import time_or_none
 from chakra_et.errors import FormatError
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.mended_array import QUOTED
@@ -32,6 +26,8 @@ from chakra_et.io.records import Layout, Records, missing_array, read_records
 from chakra_et.io.repairs import Repairs
 from chakra_et.io.source import head
 from chakra_et.pool import Pool
+from chakra_et.recording import HostAttribute, HostTrace
+from chakra_et.recording.host_trace import COLUMNS, NO_CALLER, UNTIMED
 
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
 
@@ -90,8 +86,12 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
             path=path,
             remedy="Record it again.",
         )
-    host = drop_repeated_documents(host, read.starts)
+    host = read_meaning(drop_repeated_documents(host, read.starts))
     return host if has_forked(host) else add_unrecorded(host)
+
+
+def _unsigned(value: Any) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < _ID_LIMIT else None
 
 
 def is_nested(start: bytes) -> bool:
@@ -245,6 +245,11 @@ class _Columns:
         return HostTrace(
             path=path,
             schema=schema,
+            time=None if (time := metadata.pop("time", None)) is None else str(time),
+            start_ts=_unsigned(metadata.pop("start_ts", None)),
+            finish_ts=_unsigned(metadata.pop("finish_ts", None)),
+            kind=np.zeros(self.count, np.uint8),
+            dialect=Texts(),
             pid=pid if isinstance(pid, int) and 0 <= pid < 1 << 63 else None,
             metadata=metadata,
             names=self.names,
@@ -259,7 +264,7 @@ class _Columns:
 
     def _split_ios(
         self,
-    ) -> tuple[Pool[tuple[bytes, bytes, bytes]], Pool[bytes], CodeColumn, CodeColumn]:
+    ) -> tuple[Pool[tuple[bytes, bytes, bytes]], Pool[bytes], TextCodes, TextCodes]:
         """The texts and strides of all inputs and outputs, and the codes of each distinct one's."""
         texts: Pool[tuple[bytes, bytes, bytes]] = Pool()
         strides: Pool[bytes] = Pool({b"": 0})

@@ -8,15 +8,20 @@ list is a run of nine structural characters, `[,,,,,""]`, which is found in all 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.recording import Tensors
+
 Column = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
+
+_NO_MEMORY: Final = ("", "meta")
+"""Devices of tensors that are undefined, or have a shape only."""
+_HOST: Final = "cpu"
 
 _PIECE: Final = 1 << 22
 """How many bytes of text are looked at together."""
@@ -36,25 +41,6 @@ _WIDEST: Final = 1 << 12
 """Above any number of elements and any item size; both together fit into 64 bits."""
 
 
-@dataclass
-class Tensors:
-    """The tensors in a list of texts, in order: one entry of each column for each.
-
-    Those of text t stand at `offsets[t]:offsets[t + 1]`. `argument` is the place in the outermost
-    list, `storage` the id of its storage (of a tensor without one, minus its own id), `begin` and
-    `end` bytes of the storage (taken to lie together from the offset on), `device` a code into
-    `devices`.
-    """
-
-    offsets: Column
-    argument: Column
-    storage: Column
-    begin: Column
-    end: Column
-    device: Column
-    devices: list[str]
-
-
 def find_tensors(texts: list[bytes]) -> Tensors:
     """All tensors in JSON texts of lists, also nested ones. Other values are passed over."""
     parts = [_in_piece(piece, first) for first, piece in _pieces(texts)] or [_in_piece([], 0)]
@@ -69,6 +55,8 @@ def find_tensors(texts: list[bytes]) -> Tensors:
         end=(offset + count) * size,
         device=device,
         devices=devices,
+        has_memory=np.array([name not in _NO_MEMORY for name in devices], np.bool_),
+        on_host=np.array([name == _HOST for name in devices], np.bool_),
     )
 
 

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.pytorch.host_trace import NO_CALLER, UNTIMED, HostTrace
+from chakra_et.recording import HostTrace
+from chakra_et.recording.host_trace import NO_CALLER, UNTIMED
 
 REPEATED: Final = "document that repeats node ids of the one before"
 _THREAD_ROOT: Final = "|thread]"
@@ -61,6 +62,7 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
         output_strides=codes(host.output_strides, 0),
         start_ns=longer(host.start_ns, UNTIMED),
         duration_ns=longer(host.duration_ns),
+        kind=np.append(host.kind, np.zeros(count, np.uint8)),
         warnings=[
             *host.warnings,
             f"{len(missing)} nodes were called by operations that had not ended when the "

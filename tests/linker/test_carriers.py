@@ -9,8 +9,8 @@ import pytest
 from recordings import MAIN, HostRecording, Profile
 
 from chakra_et import CollectiveType, Conversion, NodeType, convert
-from chakra_et.linker.communication_table import element_bytes
 from chakra_et.model import Node, TraceSet
+from chakra_et.recording.libraries import element_bytes
 from chakra_et.replay import replay
 from chakra_et.validators import validate
 

@@ -17,9 +17,9 @@ from traces_index import trace_files
 
 from chakra_et import operator_times
 from chakra_et.conversion import convert
-from chakra_et.converters.kineto import Role
 from chakra_et.converters.kineto.categories import ROLES
 from chakra_et.model import EdgeKind, Trace, TraceSet
+from chakra_et.recording import Role
 from chakra_et.replay import Replay, replay
 
 NEVER = 2**62

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.communication_table import element_bytes
+from chakra_et.recording.libraries import element_bytes
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import ABSENT, Rows, TraceView

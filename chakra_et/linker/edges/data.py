@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.pytorch import HostTrace
 from chakra_et.graph import last_awaited
 from chakra_et.linker.accesses import Accesses, Actors, find_accesses
 from chakra_et.linker.activities import Activities, begin_order
@@ -24,6 +23,7 @@ from chakra_et.linker.nesting import NONE
 from chakra_et.linker.operation_work import host_callers, operation_work
 from chakra_et.linker.order import in_time
 from chakra_et.model import EdgeKind
+from chakra_et.recording import HostTrace
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -16,10 +16,11 @@ from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.pending import Given
 from chakra_et.linker.edges.sync import SLACK_NS
-from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.edges.wait_calls import WaitCalls
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
+from chakra_et.recording import Kind
 
 Rows = npt.NDArray[np.int64]
 
@@ -37,7 +38,7 @@ def event_edges(
 
     `arrows` are those that the profile draws between nodes of graphs.
     """
-    waits = calls.of(Wait.STREAM_EVENT)
+    waits = calls.of(Kind.STREAM_WAIT)
     if len(launched.lanes) < 2:
         return arrows
     edges = [arrows, recorded_edges(table, given)]

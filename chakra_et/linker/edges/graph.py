@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.arrow_ends import work_at
 from chakra_et.linker.edges.edge_list import EdgeList
@@ -13,6 +12,7 @@ from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.linker.order import in_time
 from chakra_et.linker.report import JoinTally
+from chakra_et.recording import DeviceTrace
 
 Rows = npt.NDArray[np.int64]
 

@@ -15,9 +15,10 @@ from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.event import SOON_NS, unexplained
 from chakra_et.linker.edges.launched import Launched
-from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.edges.wait_calls import WaitCalls
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import Kind
 
 Rows = npt.NDArray[np.int64]
 
@@ -34,7 +35,7 @@ def habit_edges(
     lanes = _own_streams(table, communication)
     communication = communication[np.isin(table.lane[communication], lanes)]
     others = launched.lanes[~np.isin(launched.lanes, lanes)]
-    shown = calls.has_records or len(calls.of(Wait.STREAM_EVENT)) > 0
+    shown = calls.has_records or len(calls.of(Kind.STREAM_WAIT)) > 0
     if shown or len(lanes) == 0 or len(others) == 0:
         communication = communication[:0]
     before = _given_before(table, launched, communication, others)

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.launched import Launched
-from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.edges.wait_calls import WaitCalls
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
+from chakra_et.recording import Kind
 
 Rows = npt.NDArray[np.int64]
 
@@ -49,7 +50,7 @@ def device_joins(table: Activities, launched: Launched, calls: WaitCalls, slack_
 
     What had not ended `slack_ns` after a call, or after a later one, was not waited for by it.
     """
-    waits = calls.of(Wait.DEVICE)
+    waits = calls.of(Kind.WAIT_DEVICE)
     devices = np.unique(calls.device[waits])
     found = [
         _chain(table, launched, calls, waits[calls.device[waits] == device], int(device), slack_ns)

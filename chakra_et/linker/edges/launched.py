@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace
-from chakra_et.converters.kineto.device_trace import NO_ID
 from chakra_et.linker.activities import UNTIMED, Activities
 from chakra_et.linker.edges.stream import StreamOrder
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import DeviceTrace
 
 Rows = npt.NDArray[np.int64]
 
@@ -94,11 +93,10 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     for start, end in zip(begins, np.append(begins[1:], len(work))):  # noqa: B905 - neighbours
         when[start:end] = np.maximum.accumulate(when[start:end])
     record = table.record[work[begins]] if len(work) else work
-    lane_of = {}
-    for number, row in zip(lanes.tolist(), record.tolist(), strict=True):
-        place = device.device[row] if device.device[row] != NO_ID else device.pid[row]
-        stream = device.stream[row] if device.stream[row] != NO_ID else device.tid[row]
-        lane_of[int(place), int(stream)] = number
+    lane_of: dict[tuple[int, int], int] = {}
+    streams_of = zip(device.devices(record).tolist(), device.streams(record).tolist(), strict=True)
+    for number, stream in zip(lanes.tolist(), streams_of, strict=True):
+        lane_of[stream] = number
     known = when[when != UNTIMED]
     # One below the first launch, so that work without a launch comes before it.
     base = int(known.min()) - 1 if len(known) else 0

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.launched import Launched
-from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.edges.wait_calls import WaitCalls
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import Kind
 
 Rows = npt.NDArray[np.int64]
 Stream = tuple[int, int]
@@ -77,7 +78,7 @@ class Given:
 def given_to_streams(table: Activities, launched: Launched, calls: WaitCalls) -> Given:
     """All recorded waits of streams for events, each with what the event stands for."""
     given = Given(launched)
-    waits = calls.of(Wait.STREAM_EVENT)
+    waits = calls.of(Kind.STREAM_WAIT)
     for place in waits[calls.recorded[waits]].tolist():
         device, asked = int(calls.device[place]), int(table.start_ns[calls.call[place]])
         waiting = device, int(calls.stream[place])

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.sync import SLACK_NS
-from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.edges.wait_calls import WaitCalls
 from chakra_et.linker.nesting import NONE
+from chakra_et.recording import Kind
 
 Rows = npt.NDArray[np.int64]
 
@@ -32,7 +33,7 @@ def with_streams_of_events(table: Activities, launched: Launched, calls: WaitCal
     """
     awaited, guessed = calls.awaited.copy(), calls.guessed.copy()
     names = {lane: stream for (_, stream), lane in launched.lane_of.items()}
-    about = calls.of(Wait.EVENT, Wait.STREAM_EVENT)
+    about = calls.of(Kind.WAIT_EVENT, Kind.STREAM_WAIT)
     about = about[(calls.awaited[about] == NONE) & (calls.record[about] != NONE)]
     for place in about.tolist():
         own, until = _waiting(table, launched, calls, place)
@@ -48,7 +49,7 @@ def _waiting(
 ) -> tuple[int, int]:
     """The lane that waits (`NONE`: the host), and when it went on."""
     call = int(calls.call[place])
-    if calls.kind[place] == Wait.EVENT:
+    if calls.kind[place] == Kind.WAIT_EVENT:
         return NONE, int(table.end_ns[call])
     lane = launched.lane_of.get((int(calls.device[place]), int(calls.stream[place])), NONE)
     following = launched.first_after(np.array([lane]), table.start_ns[[call]])[0]

@@ -8,22 +8,21 @@ leads into the activity after the call on its thread.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.joins import Joins
 from chakra_et.linker.edges.launched import Launched
 from chakra_et.linker.edges.pending import Given
-from chakra_et.linker.edges.wait_calls import Wait, WaitCalls
+from chakra_et.linker.edges.wait_calls import WaitCalls
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.nesting import NONE
 from chakra_et.model import EdgeKind
+from chakra_et.recording import DeviceTrace, Kind, Role
 
 Rows = npt.NDArray[np.int64]
 
@@ -60,17 +59,21 @@ def sync_edges(
     found = _Found([], [], [])
     if len(launched.work) == 0:
         return _edge_list(found)
-    waits = np.setdiff1d(calls.of(Wait.STREAM, Wait.DEVICE, Wait.EVENT, Wait.FREE), joins.places)
+    waits = np.setdiff1d(
+        calls.of(Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.FREE), joins.places
+    )
     for place in waits.tolist():
         call = int(calls.call[place])
         lanes, told = _lanes(calls, place, launched)
-        if not told and calls.has_records and calls.kind[place] != Wait.FREE:
+        if not told and calls.has_records and calls.kind[place] != Kind.FREE:
             # Every wait has a record, so this call waited for nothing.
             continue
         end = int(table.end_ns[call]) + SLACK_NS * told
         asked = _asked_at(table, calls, place)
-        stream = calls.awaited[place] if calls.kind[place] == Wait.EVENT else calls.stream[place]
-        if told and calls.kind[place] != Wait.DEVICE:
+        stream = (
+            calls.awaited[place] if calls.kind[place] == Kind.WAIT_EVENT else calls.stream[place]
+        )
+        if told and calls.kind[place] != Kind.WAIT_DEVICE:
             last = np.array(given.by((int(calls.device[place]), int(stream)), asked), np.int64)
         else:
             last = launched.last_before(lanes, np.full(len(lanes), asked, np.int64))
@@ -89,7 +92,7 @@ def sync_edges(
         latest = int(last[np.argmax(table.end_ns[last])])
         if table.end_ns[latest] > table.start_ns[call]:
             found.add(latest, call, Evidence.SYNC_TIMES)
-        elif calls.kind[place] == Wait.STREAM:
+        elif calls.kind[place] == Kind.WAIT_STREAM:
             own = _own_stream(table, call, last, launched)
             found.add(own, call, Evidence.SYNC_LAST_USED)
     return EdgeList.joined([joins.edges, _edge_list(found)])
@@ -99,10 +102,10 @@ def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool
     """The lanes that a call may wait for, and whether the profile tells that it waits for all."""
     kind = calls.kind[place]
     device = int(calls.device[place])
-    if kind == Wait.DEVICE:
+    if kind == Kind.WAIT_DEVICE:
         mine = [lane for (d, _), lane in launched.lane_of.items() if device in (NONE, d)]
         return np.array(mine, np.int64), True
-    stream = calls.awaited[place] if kind == Wait.EVENT else calls.stream[place]
+    stream = calls.awaited[place] if kind == Kind.WAIT_EVENT else calls.stream[place]
     lane = launched.lane_of.get((device, int(stream)))
     if calls.recorded[place] and stream != NONE:
         return np.array([] if lane is None else [lane], np.int64), True
@@ -112,7 +115,7 @@ def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool
 def _asked_at(table: Activities, calls: WaitCalls, place: int) -> int:
     """When what a call waits for had been launched: at the call, or when the event was recorded."""
     record = int(calls.record[place])
-    call = record if calls.kind[place] == Wait.EVENT and record != NONE else calls.call[place]
+    call = record if calls.kind[place] == Kind.WAIT_EVENT and record != NONE else calls.call[place]
     return int(table.start_ns[call])
 
 
@@ -136,13 +139,13 @@ def sync_scopes(
     place = {lane: pair for pair, lane in launched.lane_of.items()}
     source = dict(zip(edges.target.tolist(), edges.source.tolist(), strict=True))
     scopes = {}
-    for i in calls.of(Wait.STREAM, Wait.DEVICE).tolist():
+    for i in calls.of(Kind.WAIT_STREAM, Kind.WAIT_DEVICE).tolist():
         call, device, stream = int(calls.call[i]), int(calls.device[i]), int(calls.stream[i])
         last = source.get(call, NONE)
         # A join waits for work in its turn.
         last = source.get(last, last)
         pair = place.get(int(lanes[last])) if last != NONE else None
-        if calls.kind[i] == Wait.DEVICE:
+        if calls.kind[i] == Kind.WAIT_DEVICE:
             device = pair[0] if device == NONE and pair is not None else max(device, 0)
             scopes[call] = f"device {device}"
         elif calls.recorded[i] and stream != NONE:
@@ -155,16 +158,13 @@ def sync_scopes(
 def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     """Device copies that the launching call waited for.
 
-    Evidence: a call that is not named asynchronous, or a copy from a device to pageable memory of
-    the host; and the copy ended before the call did.
+    Evidence: a call that does not return at once, by its name, or a copy from a device to pageable
+    memory of the host; and the copy ended before the call did.
     """
     copies = np.flatnonzero(table.work & (table.launch != NONE))
-    category = np.array([_COPY in c.lower() for c in device.categories.in_order], np.bool_)
-    copies = copies[category[device.category[table.record[copies]]]]
+    copies = copies[device.kind[table.record[copies]] == Kind.COPY]
     call = table.launch[copies]
-    asynchronous = np.array(["Async" in name for name in device.names.in_order], np.bool_)
-    waits = ~asynchronous[device.name[table.record[call]]]
-    waits |= _to_pageable(device, table.record[copies])
+    waits = device.blocks[table.record[call]] | device.blocks[table.record[copies]]
     ended = table.end_ns[copies] <= table.end_ns[call]
     blocking: Rows = copies[waits & ended & (table.role[call] == Role.CALL)]
     return blocking
@@ -172,37 +172,6 @@ def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
 
 _INSIDE: Final = 64
 """How many operations may seem to begin inside a blocking call."""
-
-_COPY: Final = "memcpy"
-"""What categories of copies have in common, whoever the vendor is."""
-
-
-class _Copy(msgspec.Struct, gc=False):
-    """What newer profilers say of a copy in its arguments, and older ones in its name."""
-
-    kind: Any = msgspec.field(default="", name="copy kind")
-    target: Any = msgspec.field(default="", name="dst kind")
-
-
-def _to_pageable(device: DeviceTrace, copies: Rows) -> npt.NDArray[np.bool_]:
-    """Which copies (rows of the profile) go from a device to pageable memory of the host."""
-    names = device.names.in_order
-    by_name = np.array(["Pageable)" in name and "DtoH" in name for name in names], np.bool_)
-    found: npt.NDArray[np.bool_] = by_name[device.name[copies]]
-    for place, row in enumerate(copies.tolist()):
-        if b'"dst kind"' in device.args[row]:
-            found[place] = _says_pageable(device.args[row])
-    return found
-
-
-def _says_pageable(args: bytes) -> bool:
-    try:
-        copy = msgspec.json.decode(args, type=_Copy)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    # Whatever the direction is called, it begins with where the copy comes from.
-    from_host = str(copy.kind).lower().startswith("h")
-    return str(copy.target).lower() == "pageable" and not from_host
 
 
 def copy_edges(table: Activities, copies: Rows) -> EdgeList:

@@ -13,8 +13,9 @@ from accounts import assert_adds_up
 from recordings import write_json
 
 from chakra_et import Conversion, convert_directory
-from chakra_et.converters.kineto import Role, read_device, split_processes
+from chakra_et.converters.kineto import read_device, split_processes
 from chakra_et.definitions import NodeType
+from chakra_et.recording import Role
 
 STEPS = 4
 Event = dict[str, Any]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from recordings import MAIN, PID, Profile, write_json
 
-from chakra_et.converters.kineto import Role, read_device
-from chakra_et.converters.kineto.device_trace import NO_ID
+from chakra_et.converters.kineto import read_device
 from chakra_et.errors import FormatError
+from chakra_et.recording import NO_ID, Role
 
 
 def test_operations_calls_and_work_are_columns(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import MAIN, PID, Profile, write_json
 
-from chakra_et.converters.kineto import DeviceTrace, Role, read_device
+from chakra_et.converters.kineto import read_device
 from chakra_et.model import EdgeKind
+from chakra_et.recording import DeviceTrace, Role
 
 Interval = tuple[str, int, int, int]
 """Name, thread, begin and end in us."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.converters.kineto.times import nanoseconds
+from chakra_et.converters.times import nanoseconds
 
 
 def read(*texts: str) -> list[int]:

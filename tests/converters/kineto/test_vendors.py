@@ -8,10 +8,10 @@ import pytest
 from accounts import callers, converted, names
 from recordings import HostRecording, Profile
 
-from chakra_et.converters.kineto import Role
 from chakra_et.converters.kineto.categories import ROLES
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import EdgeKind
+from chakra_et.recording import Role
 
 
 def test_stream_0_of_rocm_is_a_stream(tmp_path: Path) -> None:

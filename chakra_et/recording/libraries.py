@@ -10,6 +10,9 @@ from chakra_et.definitions import CollectiveType, NodeType
 SEND: Final = NodeType.COMM_SEND
 RECV: Final = NodeType.COMM_RECV
 
+RECORD: Final = "record_param_comms"
+"""How PyTorch calls its record of a collective or a message."""
+
 NO_COMMUNICATION: Final = frozenset({"wait", "init", "start", "end", "coalesced"})
 """Names under which a library records that it waits or begins; nothing is sent."""
 
@@ -69,8 +72,17 @@ HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 _FRAMEWORK: Final = re.compile(r"_?c10d\w*|\w*ccl|gloo|mpi|ucc")
 """Namespaces of the framework's groups, and of their backends."""
 
+COMMUNICATION: Final = re.compile(
+    r"record_param_comms$|(?:gloo|nccl|rccl|xccl|hccl|ucc|mpi):|_?c10d\w*::?"
+    r"|[^:]+::\w*(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
+)
+"""How names of operations begin whose arguments tell of communication."""
+
 REQUEST: Final = "c10d::"
 """How names of operations begin that hand communication to a backend, and return at once."""
+
+FUNCTIONAL: Final = "_c10d_functional"
+"""How names of operations begin that name their process group, as their last argument."""
 
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})
 """Operations that send or receive one message."""

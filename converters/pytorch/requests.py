@@ -1,4 +1,4 @@
-"""What an operation that asks a backend for a transfer tells of it: `c10d::scatter_` and its kin.
+"""What an operation that asks a backend for a transfer tells of it: `c10d::scatter_` and others.
 
 Such an operation does not name its process group. But of some collectives it lists one tensor for
 each rank of the group, and of others the place of a root or of the other side.
@@ -10,31 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chakra_et.linker.communication_table import MESSAGES
-from chakra_et.linker.facts import Facts, is_int, message_facts, size, tensor_bytes
-
-_FUNCTIONAL: Final = "_c10d_functional"
-"""How operations begin that name their process group, as their last argument."""
-
-
-@dataclass
-class Request:
-    """What is known of a transfer's process group, beside the `facts` of the transfer itself."""
-
-    facts: Facts
-    group_size: int | None = None
-    root: int | None = None
-    """The place of a rank in the group, so that the group is larger than that."""
+from chakra_et.converters.pytorch.values import tensor_bytes
+from chakra_et.recording import Facts, Request
+from chakra_et.recording.libraries import FUNCTIONAL, MESSAGES
+from chakra_et.recording.numbers import is_int, rank_or_tag, size
 
 
 def read_request(name: str, values: list[Any]) -> Request:
     """What an operation tells, by its name and its decoded input values."""
     if name in MESSAGES:
-        return Request(message_facts(name, values) or Facts())
+        return Request(_message(values), message=True)
+    request = Request(Facts(), group=_group_name(name, values))
     form = _FORMS.get(name.removeprefix("c10d::"))
     if form is None:
-        return Request(Facts())
-    request = Request(Facts(), root=_place(values, form.root))
+        return request
+    request.root = _place(values, form.root)
     if form.each is not None:
         request.group_size = _each(values, form.each)
     elif form.whole is not None:
@@ -44,9 +34,24 @@ def read_request(name: str, values: list[Any]) -> Request:
     return request
 
 
-def group_name(name: str, values: list[Any]) -> str | None:
-    """The name of the process group, where an operation tells it."""
-    if not name.startswith(_FUNCTIONAL):
+def _message(values: list[Any]) -> Facts:
+    """The other side and the tag of a message that is sent or received.
+
+    `c10d::send` and `c10d::recv_` list the tensors, the group, the other side's place in it, and
+    the tag; `c10d::recv_any_source_` has no place.
+    """
+    numbers = values[2:]
+    if not numbers or not all(map(is_int, numbers)):
+        return Facts()
+    facts = Facts(tag=rank_or_tag(numbers[-1]), sources=["positional inputs"])
+    if len(numbers) == 2:
+        facts.peer_in_group = rank_or_tag(numbers[0])
+    return facts
+
+
+def _group_name(name: str, values: list[Any]) -> str | None:
+    """The name of the process group, where an operation tells it: as its last argument."""
+    if not name.startswith(FUNCTIONAL):
         return None
     texts = [value for value in values if isinstance(value, str) and not value.startswith("<")]
     return texts[-1] if texts else None

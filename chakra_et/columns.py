@@ -1,0 +1,32 @@
+"""Columns: what arrays are called in signatures, and the few steps that many modules need."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+"""Rows of a table, times in nanoseconds, sizes, or other whole numbers."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
+TextCodes: TypeAlias = npt.NDArray[np.int32]
+"""Codes into a pool of texts."""
+
+NO_ROW: Final = -1
+"""In a column of rows: there is none."""
+EVER: Final = int(np.iinfo(np.int64).min)
+"""A time before all others."""
+NEVER: Final = int(np.iinfo(np.int64).max)
+"""A time after all others."""
+
+
+def no_rows() -> Rows:
+    """A column without entries."""
+    return np.zeros(0, np.int64)
+
+
+def within(counts: Rows) -> Rows:
+    """0, 1, … for each of some runs of these lengths, one after the other."""
+    places: Rows = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places

@@ -1,0 +1,215 @@
+"""What the arguments of records mean: communication, waits, and where copies go."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from chakra_et.columns import Rows
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.recording import DeviceTrace, Facts, Kind, Operands, Role, Sparse, Waits
+from chakra_et.recording.libraries import (
+    NO_COMMUNICATION,
+    RECV,
+    SEND,
+    WITHOUT_ROOT,
+    element_bytes,
+    operation,
+)
+from chakra_et.recording.numbers import (
+    MOST_RANKS,
+    parse_ranks,
+    rank_number,
+    rank_or_tag,
+    size,
+    text,
+    whole,
+)
+from chakra_et.recording.waits import NOT_TOLD
+
+_CUT_LIST: Final = "..."
+_OF_KERNELS: Final = (b'"Collective name"', b'"Process Group Name"')
+_OF_OPERATIONS: Final = (*_OF_KERNELS, b'"In msg nelems"', b'"Concrete Inputs"')
+"""Arguments without any of these say nothing of communication."""
+_INPUTS: Final = b'"Input'
+_SOURCES: Final = {True: "kernel args", False: "operation args"}
+"""What a report calls these sources: of device work, and of others."""
+
+_WAITS: Final = {
+    "Stream Sync": Kind.WAIT_STREAM,
+    "Context Sync": Kind.WAIT_DEVICE,
+    "Event Sync": Kind.WAIT_EVENT,
+    "Stream Wait Event": Kind.STREAM_WAIT,
+}
+"""The profiler's own words for its records of waits."""
+_NO_STREAM: Final = (-1, 0xFFFFFFFF)
+"""Older profilers write -1 as an unsigned number."""
+
+
+class _WaitArgs(msgspec.Struct, gc=False):
+    """Arguments of a record of a wait."""
+
+    kind: str = msgspec.field(default="", name="cuda_sync_kind")
+    wait_on_stream: Any = -1
+    record: Any = msgspec.field(default=-1, name="wait_on_cuda_event_record_corr_id")
+
+
+class _CopyArgs(msgspec.Struct, gc=False):
+    """What newer profilers say of a copy in its arguments, and older ones in its name."""
+
+    kind: Any = msgspec.field(default="", name="copy kind")
+    target: Any = msgspec.field(default="", name="dst kind")
+
+
+def read_arguments(device: DeviceTrace) -> None:
+    """Fill the tables that hold what arguments tell."""
+    _read_communication(device)
+    device.waits = _waits(device)
+    copies = np.flatnonzero((device.role == Role.WORK) & (device.kind == Kind.COPY))
+    device.blocks[copies] = _to_pageable(device, copies)
+
+
+def _read_communication(device: DeviceTrace) -> None:
+    collectives: list[tuple[int, Facts]] = []
+    operands: list[tuple[int, Operands]] = []
+    args = device.args
+    telling = [
+        row
+        for row in device.rows(Role.WORK).tolist()
+        if any(key in args[row] for key in _OF_KERNELS)
+    ]
+    telling += [row for row in device.rows(Role.OP).tolist() if args[row]]
+    for row in sorted(telling):
+        found = _decoded(args[row])
+        if _INPUTS in args[row]:
+            operands.append((row, _operands(found)))
+        if any(key in args[row] for key in _OF_OPERATIONS) and found:
+            collectives.append((row, facts_of(found, work=device.role[row] == Role.WORK)))
+    device.collectives, device.operands = Sparse(collectives), Sparse(operands)
+
+
+def _decoded(args: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(args)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _operands(args: dict[str, Any]) -> Operands:
+    shapes, dtypes = args.get("Input Dims"), args.get("Input type", args.get("Input Types"))
+    if not isinstance(shapes, list) or not isinstance(dtypes, (list, type(None))):
+        return Operands([], [])
+    return Operands(shapes, dtypes)
+
+
+def facts_of(args: dict[str, Any], *, work: bool) -> Facts:
+    """What decoded arguments, of device work or of an operation, tell of a communication."""
+    name = text(args.get("Collective name")) or _named_input(args.get("Concrete Inputs"))
+    facts = Facts(
+        name=name,
+        size_bytes=_bytes(args.get("In msg nelems"), args.get("dtype")),
+        group=text(args.get("Process Group Name")),
+        group_size=whole(args.get("Group size")),
+        group_ranks=parse_ranks(args.get("Process Group Ranks")) or _strided(args) or None,
+        splits_cut=True if _CUT_LIST in str(args.get("In split size", "")) else None,
+        sequence=whole(args.get("Seq")),
+        dtype=text(args.get("dtype")),
+        sources=[_SOURCES[work]],
+    )
+    kind = operation(name or "")
+    place, ranks = whole(args.get("Rank")), facts.group_ranks
+    if _has_no_root(kind) and place is not None and ranks and 0 <= place < len(ranks):
+        facts.own_rank = ranks[place]
+    if kind is CollectiveType.SCATTER:
+        facts.root_in_group = place
+        facts.output_bytes = _bytes(args.get("Out msg nelems"), args.get("dtype"))
+    if kind is SEND or kind is RECV:
+        facts.peer = rank_or_tag(args.get("Dst Rank" if kind is SEND else "Src Rank"))
+    return facts
+
+
+def _named_input(values: Any) -> str | None:
+    """The name of a collective among the inputs of its record, as older profiles have them."""
+    texts = values if isinstance(values, list) else []
+    known = (t for t in texts if isinstance(t, str) and _is_name(t.strip('"')))
+    return next((found.strip('"') for found in known), None)
+
+
+def _is_name(name: str) -> bool:
+    return operation(name) is not None or name in NO_COMMUNICATION
+
+
+def _has_no_root(kind: CollectiveType | NodeType | None) -> bool:
+    """Whether a record's rank is that of the caller; messages have numbers of their own."""
+    return isinstance(kind, CollectiveType) and kind in WITHOUT_ROOT
+
+
+def _strided(args: dict[str, Any]) -> list[int]:
+    """The members of a group whose list was cut: they lie at even distances."""
+    start, stride, count = (
+        whole(args.get(key)) for key in ("Global rank start", "Global rank stride", "Group size")
+    )
+    if start is None or count is None or start < 0 or not 0 < count <= MOST_RANKS:
+        return []
+    ranks = [start + (stride or 1) * place for place in range(count)]
+    return ranks if rank_number(ranks[-1]) is not None else []
+
+
+def _bytes(elements: Any, dtype: Any) -> int | None:
+    width = element_bytes(dtype) if isinstance(dtype, str) else None
+    count = whole(elements)
+    return None if width is None or count is None else size(count * width)
+
+
+def _waits(device: DeviceTrace) -> Waits:
+    names = device.names.in_order
+    columns: list[tuple[int, ...]] = []
+    for row in device.rows(Role.SYNC).tolist():
+        told = _wait_args(device.args[row])
+        kind = _WAITS.get(told.kind or names[device.name[row]])
+        if kind is not None:
+            streams = _stream(int(device.stream[row])), _stream(told.wait_on_stream)
+            place = int(device.device[row]), *streams
+            columns.append((row, kind, *place, _number(told.record)))
+    return Waits(*np.array(columns, np.int64).reshape(-1, 6).T)
+
+
+def _wait_args(args: bytes) -> _WaitArgs:
+    try:
+        return msgspec.json.decode(args or b"{}", type=_WaitArgs)
+    except msgspec.DecodeError:
+        return _WaitArgs()
+
+
+def _stream(value: Any) -> int:
+    """A stream's number."""
+    number = _number(value)
+    return NOT_TOLD if number in _NO_STREAM else number
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and abs(value) < 1 << 63 else NOT_TOLD
+
+
+def _to_pageable(device: DeviceTrace, copies: Rows) -> Rows:
+    """Which copies go from a device to pageable memory of the host: 1 or 0 for each."""
+    names = device.names.in_order
+    by_name = np.array(["Pageable)" in name and "DtoH" in name for name in names], np.int64)
+    found = by_name[device.name[copies]] if len(copies) else copies
+    for place, row in enumerate(copies.tolist()):
+        if b'"dst kind"' in device.args[row]:
+            found[place] = _says_pageable(device.args[row])
+    return found
+
+
+def _says_pageable(args: bytes) -> bool:
+    try:
+        copy = msgspec.json.decode(args, type=_CopyArgs)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    # Whatever the direction is called, it begins with where the copy comes from.
+    from_host = str(copy.kind).lower().startswith("h")
+    return str(copy.target).lower() == "pageable" and not from_host

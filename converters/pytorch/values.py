@@ -1,0 +1,34 @@
+"""The input values of single operations, decoded: of those few that say more than tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chakra_et.recording.numbers import is_int
+
+
+def decoded(text: bytes) -> list[Any]:
+    """The values in a JSON text; none where it is no list."""
+    try:
+        values = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return values if isinstance(values, list) else []
+
+
+def tensor_bytes(value: Any) -> int:
+    """The bytes of all tensors in decoded input values, however they are nested."""
+    if not isinstance(value, list):
+        return 0
+    if len(value) == 6 and isinstance(value[5], str) and all(map(is_int, value[:5])):
+        return int(value[3] * value[4])
+    return sum(map(tensor_bytes, value))
+
+
+def first_shape(shapes: bytes) -> list[int] | None:
+    """The first of the shapes in a JSON text; None where it is none of a tensor."""
+    found = decoded(shapes)
+    first = found[0] if found else None
+    return first if isinstance(first, list) and first else None
