@@ -36,19 +36,28 @@ class HostJoin:
     warnings: list[str] = field(default_factory=list)
 
 
-def join_host(recording: Recording) -> HostJoin | None:
+def join_views(recording: Recording) -> HostJoin | None:
     """Find the profiler's record of each host node; None where a view is missing.
 
-    What the file itself states counts first, then ids where both files have them. Ids are believed
-    if the names behind them agree; record-function ids come first, then External ids. Without ids,
-    the operations of each thread are aligned in order, with gaps.
-    Raises LinkError when the files do not belong together.
+    What the recording itself states counts first. Raises LinkError when the views do not belong
+    together.
     """
-    host, device = recording.host, recording.device
+    host, device, stated = recording.host, recording.device, recording.stated.record
     if host is None or device is None:
         return None
-    if len(recording.stated.record):
-        return _as_stated(recording.stated.record, len(host) - host.stubs)
+    if len(stated) == 0:
+        return join_host(host, device)
+    matched = int(np.count_nonzero(stated != NONE))
+    return HostJoin(stated, Evidence.CALL_FILE.label, matched, len(host) - host.stubs)
+
+
+def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:
+    """Find the profiler's record of each host node: by ids where both files have them.
+
+    Ids are believed if the names behind them agree; record-function ids come first, then External
+    ids. Without ids, the operations of each thread are aligned in order, with gaps.
+    Raises LinkError when the files do not belong together.
+    """
     ops = device.rows(Role.OP)
     host_name, record_name = common_names(host, device)
     join = _by_record_function(host, device, ops, host_name, record_name)
@@ -62,11 +71,6 @@ def join_host(recording: Recording) -> HostJoin | None:
             "times that a tool has added to the host trace give way to those of the profile"
         )
     return join
-
-
-def _as_stated(record: Rows, count: int) -> HostJoin:
-    matched = int(np.count_nonzero(record != NONE))
-    return HostJoin(record, Evidence.CALL_FILE.label, matched, count)
 
 
 def _by_record_function(

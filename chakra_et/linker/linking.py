@@ -50,7 +50,7 @@ from chakra_et.linker.guesses import Verdict
 from chakra_et.linker.hand_over import find_hand_over, hand_over_joins
 from chakra_et.linker.held import LAG_NS
 from chakra_et.linker.host_time import HostTime
-from chakra_et.linker.join import join_host
+from chakra_et.linker.join import join_views
 from chakra_et.linker.late_ends import end_at_readers
 from chakra_et.linker.launch_arrows import follow_launch_arrows
 from chakra_et.linker.launches import attribute, launch_warnings
@@ -95,7 +95,7 @@ def link(
     Raises LinkError when the two do not belong together.
     """
     host, device, stated = recording.host, recording.device, recording.stated
-    join = join_host(recording)
+    join = join_views(recording)
     table = collect(host, device, None if join is None else join.record)
     warnings = [text for side in (host, device) if side is not None for text in side.warnings]
     warnings += join.warnings if join is not None else []

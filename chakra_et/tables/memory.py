@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chakra_et.converters.pytorch.tensors import Tensors, find_tensors
+from chakra_et.converters.pytorch.tensors import find_tensors
 from chakra_et.model import UNKNOWN_NS, Trace
+from chakra_et.recording import Tensors
 from chakra_et.tables.table import Table, texts
 
 

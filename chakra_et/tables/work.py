@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from chakra_et.linker.communication_table import element_bytes
+from chakra_et.recording.libraries import element_bytes
 
 Shapes: TypeAlias = list[Any]
 """Of each argument: the lengths of a tensor, or a list of such, as the host trace has them."""

@@ -88,7 +88,7 @@ def test_log_lines_in_the_metadata(tmp_path: Path, member: str) -> None:
     write(path, text.replace('"displayTimeUnit"', member + ',\n "displayTimeUnit"'))
     device = read_device(path)
     assert len(device) == 4
-    assert device.metadata["traceName"] == "trace.json"
+    assert device.trace_name == "trace.json"
     assert device.metadata["INFO"]
     assert device.base_time_ns == 1_700_000_000_000_000_000
 
@@ -114,7 +114,7 @@ def test_brackets_in_the_name_of_the_trace(tmp_path: Path) -> None:
     path = profile().write(tmp_path / "device.json")
     write(path, path.read_text().replace("trace.json", "fit-[Strategy]Single.pt.trace.json"))
     device = read_device(path)
-    assert device.metadata["traceName"] == "fit-[Strategy]Single.pt.trace.json"
+    assert device.trace_name == "fit-[Strategy]Single.pt.trace.json"
     assert not device.repairs
 
 

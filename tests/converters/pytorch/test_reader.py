@@ -35,7 +35,7 @@ def test_both_layouts_say_the_same(tmp_path: Path, flat: bool) -> None:
     assert host.op_schemas.in_order[host.op_schema[1]] == "outer(Tensor a)"
     values, shapes, types = host.texts.in_order[host.inputs[1]]
     assert [json.loads(text) for text in (values, shapes, types)] == list(TENSOR)
-    assert (host.pid, host.metadata["finish_ts"]) == (4000, 20)
+    assert (host.pid, host.finish_ts) == (4000, 20)
     assert host.warnings == []
 
 
