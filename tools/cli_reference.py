@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from chakra_et.cli.app import VERBS, MaxMemory, examples_of, paragraphs
+from chakra_et.cli.app import VERBS, MaxMemory, command_name, examples_of, paragraphs
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
@@ -40,7 +40,7 @@ def page() -> str:
     parts = [HEAD.format(memory=get_args(MaxMemory)[1].help)]
     for verb, (name, _) in VERBS.items():
         module = import_module(f"chakra_et.cli.{name}")
-        command, examples = getattr(module, f"{verb}_command"), module.EXAMPLES[verb]
+        command, examples = getattr(module, command_name(verb)), module.EXAMPLES[verb]
         if not isinstance(command, Typer):
             parts.append(_section(verb, command, examples))
             continue

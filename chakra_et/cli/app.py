@@ -41,6 +41,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "diff": ("diff", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
     "report": ("report", {}),
+    "compare-sim": ("compare_sim", {}),
     "analyze": ("analyze", {}),
     "generate": ("generate", {}),
     "feed": ("feed", {}),
@@ -50,6 +51,11 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 The module's `EXAMPLES` has examples of the verb for its help: words and what they do.
 """
+
+
+def command_name(verb: str) -> str:
+    """What the command of a verb is called in its module."""
+    return f"{verb.replace('-', '_')}_command"
 
 
 def _version(wanted: bool) -> None:
@@ -83,7 +89,7 @@ def command_line(words: list[str]) -> typer.Typer:
         name, options = VERBS[verb]
         module = import_module(f"chakra_et.cli.{name}")
         kept = {key: getattr(module, value) for key, value in options.items()}
-        command = getattr(module, f"{verb}_command")
+        command = getattr(module, command_name(verb))
         epilog = _examples(module.EXAMPLES[verb])
         if isinstance(command, typer.Typer):
             for inner in command.registered_commands:

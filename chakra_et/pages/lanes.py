@@ -17,9 +17,12 @@ DEEPEST = 7
 
 @dataclass(frozen=True)
 class Lane:
-    """A row of a timeline: `depth` levels of calls, the work of one thread or stream of a rank."""
+    """A row of a timeline: `depth` levels of calls, the work of one thread or stream.
 
-    rank: int
+    `group` is what lanes stand together by: a rank, or a rank as it was simulated.
+    """
+
+    group: str
     label: str
     kind: str
     """`host`, `device` or `communication`."""
@@ -35,7 +38,7 @@ class Placed:
     depth: Rows
 
 
-def lanes_of(times: RankTimes) -> tuple[list[Lane], Placed]:
+def lanes_of(group: str, times: RankTimes) -> tuple[list[Lane], Placed]:
     """The lanes of one rank, threads before streams before communication, and its nodes in them.
 
     Nodes that take no time have no place.
@@ -59,7 +62,7 @@ def lanes_of(times: RankTimes) -> tuple[list[Lane], Placed]:
         if kind == 0:
             depth[mine] = _depths(times.start[row[mine]], times.end[row[mine]])
         deepest = int(depth[mine].max()) + 1
-        lanes.append(Lane(times.rank, _label(kind, one, two), _KINDS[kind], deepest))
+        lanes.append(Lane(group, _label(kind, one, two), _KINDS[kind], deepest))
     return lanes, Placed(row, lane, depth)
 
 

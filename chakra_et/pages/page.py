@@ -51,7 +51,7 @@ class Page:
     sections: list[Section]
     tiles: list[Tile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    ranks: list[int] = field(default_factory=list)
+    ranks: list[str] = field(default_factory=list)
     steps: list[tuple[str, int, int]] = field(default_factory=list)
     path_bar: list[Part] = field(default_factory=list)
     path_legend: list[tuple[str, str]] = field(default_factory=list)

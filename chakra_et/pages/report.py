@@ -57,7 +57,8 @@ def make_page(
             f"no time of this run, which lasts {text.time(end - begin)}, is in the window",
             remedy="Name a window in ms from the begin of the run, as in --window 2,5.",
         )
-    drawn = make_timeline(run, path, window_ns)
+    ranks = {str(rank): times for rank, times in run.ranks.items()}
+    drawn = make_timeline(ranks, run.span, path, window_ns)
     parts = [
         sections.steps(run, steps),
         sections.timeline(drawn),
@@ -76,7 +77,7 @@ def make_page(
         source=shown(source),
         verdict=limit.sentence,
         sections=parts,
-        ranks=list(run.ranks),
+        ranks=list(ranks),
         notes=_notes(run),
         steps=_choices(steps, drawn.begin_ns, drawn.end_ns),
         timeline=drawn,

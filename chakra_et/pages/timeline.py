@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,7 +13,8 @@ import numpy.typing as npt
 from chakra_et.definitions import NodeType
 from chakra_et.pages.lanes import DEEPEST, Lane, Placed, lanes_of
 from chakra_et.pages.path import RunPath
-from chakra_et.pages.ranks import RankTimes, Run
+from chakra_et.pages.ranks import RankTimes
+from chakra_et.passes.host_time import IDLE
 from chakra_et.shown import shown
 
 Rows = npt.NDArray[np.int64]
@@ -24,6 +25,7 @@ MOST_STRETCHES: Final = 6_000
 KINDS: Final = ("host", "annotation", "device", "memory", "communication")
 _NAME_WIDTH: Final = 200
 _MEMORY: Final = ("gpu_memcpy", "gpu_memset")
+NOWHERE: Final = np.zeros(0, np.int64)
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Timeline:
         }
         return {
             "span": self.end_ns - self.begin_ns,
-            "lanes": [[lane.rank, lane.label, lane.kind, lane.depth] for lane in self.lanes],
+            "lanes": [[lane.group, lane.label, lane.kind, lane.depth] for lane in self.lanes],
             "names": self.names,
             "kinds": KINDS,
             "boxes": {**told, "node": _packed(boxes.node)},
@@ -81,23 +83,32 @@ class Timeline:
         }
 
 
-def make_timeline(run: Run, path: RunPath | None, window: tuple[int, int] | None) -> Timeline:
-    """Lay out a window of a run, in ns from its begin; the whole of it by default."""
-    begin, end = run.span
+def make_timeline(
+    groups: Mapping[str, RankTimes],
+    span: tuple[int, int],
+    path: RunPath | None = None,
+    window: tuple[int, int] | None = None,
+) -> Timeline:
+    """Lay out a window of a span, in ns from its begin; the whole of it by default.
+
+    `groups` are ranks under the names that they have on the page; a path runs through those that
+    are called by the number of their rank.
+    """
+    begin, end = span
     if window is not None:
         begin, end = begin + window[0], min(begin + window[1], end)
     lanes: list[Lane] = []
     names: dict[str, int] = {}
-    placed: dict[int, tuple[Placed, int]] = {}
-    for rank, times in run.ranks.items():
-        mine, found = lanes_of(times)
-        placed[rank] = found, len(lanes)
+    placed: dict[str, tuple[Placed, int]] = {}
+    for group, times in groups.items():
+        mine, found = lanes_of(group, times)
+        placed[group] = found, len(lanes)
         lanes += mine
-    boxes = _joint([_boxes(run.ranks[rank], *place, names) for rank, place in placed.items()])
-    boxes = _within(boxes, begin, end)
+    parts = [_boxes(groups[group], *place, names) for group, place in placed.items()]
+    boxes = _within(_joint(parts), begin, end)
     operations = len(boxes)
     boxes, joined_ns, joined = _fitted(boxes, end - begin)
-    on_path = {} if path is None else _stretches(run, path, placed, names, begin, end)
+    on_path = {} if path is None else _stretches(groups, path, placed, names, begin, end)
     shorter = [shown(name)[:_NAME_WIDTH] for name in names]
     return Timeline(begin, end, lanes, shorter, boxes, on_path, operations, joined_ns, joined)
 
@@ -119,7 +130,7 @@ def _boxes(times: RankTimes, placed: Placed, first_lane: int, names: dict[str, i
 
 
 def kinds_of(times: RankTimes) -> Rows:
-    """What each node is: a place in `KINDS`."""
+    """What each node is: a place in `KINDS`; idle time of a device is the host's."""
     c, nodes = times.columns, times.trace.nodes
     category = nodes.attributes.dense("category", None, object)
     moves = np.isin(nodes.type, (NodeType.MEM_LOAD, NodeType.MEM_STORE))
@@ -127,6 +138,7 @@ def kinds_of(times: RankTimes) -> Rows:
     annotates = np.array([one == "user_annotation" for one in category.tolist()], np.bool_)
     host = np.where(annotates, KINDS.index("annotation"), KINDS.index("host"))
     kind = np.where(c.device, KINDS.index("device"), host)
+    kind = np.where(nodes.name == IDLE, KINDS.index("host"), kind)
     kind = np.where(moves, KINDS.index("memory"), kind)
     return np.where(c.communication, KINDS.index("communication"), kind)
 
@@ -196,9 +208,9 @@ def _blocks(boxes: Boxes, short: npt.NDArray[np.bool_], width: int) -> Boxes:
 
 
 def _stretches(
-    run: Run,
+    groups: Mapping[str, RankTimes],
     path: RunPath,
-    placed: dict[int, tuple[Placed, int]],
+    placed: Mapping[str, tuple[Placed, int]],
     names: dict[str, int],
     begin: int,
     end: int,
@@ -206,15 +218,16 @@ def _stretches(
     """The path in the window as stretches in lanes; neighbours in one lane join where too many."""
     lane, depth = np.full(len(path.row), -1, np.int64), np.zeros(len(path.row), np.int64)
     name = np.zeros(len(path.row), np.int64)
-    for rank, (found, first) in placed.items():
-        mine = np.flatnonzero(path.rank == rank)
-        at = np.full(len(run.traces[rank].nodes), -1, np.int64)
+    for group, (found, first) in placed.items():
+        times = groups[group]
+        mine = np.flatnonzero(path.rank == times.rank) if group == str(times.rank) else NOWHERE
+        at = np.full(len(times.trace.nodes), -1, np.int64)
         at[found.row] = np.arange(len(found.row))
         place = at[path.row[mine]]
         there = place >= 0
         lane[mine[there]] = found.lane[place[there]] + first
         depth[mine[there]] = found.depth[place[there]]
-        name[mine] = _codes(run.ranks[rank], path.row[mine], names)
+        name[mine] = _codes(times, path.row[mine], names)
     kept = (path.took_ns > 0) & (lane >= 0) & (path.until_ns > begin) & (path.since_ns < end)
     since = np.maximum(path.since_ns[kept], begin) - begin
     until = np.minimum(path.until_ns[kept], end) - begin

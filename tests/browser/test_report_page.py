@@ -139,7 +139,7 @@ def test_a_click_on_an_operation_says_what_it_is(opened: Browser) -> None:
 
 
 def test_the_table_below_follows_the_window(opened: Browser) -> None:
-    assert opened.text("#window").startswith("Whole window, all 2 ranks")
+    assert opened.text("#window").startswith("Whole window, all ranks")
     Select(opened.find("#of-rank")).select_by_value("1")
     opened.wait("return document.getElementById('window').textContent.includes('rank 1')")
     rows = opened.run("return document.getElementById('in-window').rows.length")

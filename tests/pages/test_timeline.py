@@ -24,7 +24,8 @@ def recorded() -> Run:
 
 
 def drawn(run: Run, window: tuple[int, int] | None = None) -> Timeline:
-    return make_timeline(run, run_path(run), window)
+    ranks = {str(rank): times for rank, times in run.ranks.items()}
+    return make_timeline(ranks, run.span, run_path(run), window)
 
 
 def test_each_operation_that_takes_time_is_a_box(recorded: Run) -> None:

@@ -198,7 +198,7 @@
     }
     const whole = range.end - range.start >= span * 0.9999;
     by("window").textContent = `${whole ? "Whole window" : `${time(from)} to ${time(to)}`}, ` +
-      `${view === null ? `all ${ranks.length} ranks` : `rank ${view}`}: ${operations.toLocaleString("en")} operations.`;
+      `${view === null ? "all ranks" : `rank ${view}`}: ${operations.toLocaleString("en")} operations.`;
     const top = [...sums].sort(([, a], [, b]) => b[1] - a[1]).slice(0, 10);
     by("in-window").replaceChildren(...top.map(([key, [times, ns, kind]]) => {
       const row = document.createElement("tr");
@@ -237,7 +237,7 @@
     box.textContent = words(i);
     if (boxes.count[i] > 1) return;
     const code = document.createElement("code");
-    code.textContent = `chakra info trace.${data.lanes[boxes.lane[i]][0]}.et --node ${ids[i]}`;
+    code.textContent = `chakra info trace.${data.lanes[boxes.lane[i]][0].split(" ")[0]}.et --node ${ids[i]}`;
     box.append(". What it waited for: ", code);
   }
   const hover = by("hover");
@@ -271,8 +271,8 @@
   const longest = [...document.querySelectorAll("button[data-from]")];
   function jump(button) {
     const from = Number(button.dataset.from) / MS, width = Math.max(Number(button.dataset.ns) / MS, 1e-3);
-    const rank = Number(button.dataset.rank);
-    if (view !== rank && (by("of-rank").options.length > 1)) { by("of-rank").value = String(rank); choose(rank); }
+    const rank = button.dataset.rank;
+    if (view !== rank && by("of-rank").options.length > 1) { by("of-rank").value = rank; choose(rank); }
     show(from - width * 0.6, from + width * 1.6);
   }
   for (const button of longest) button.addEventListener("click", () => {
@@ -299,7 +299,7 @@
     event.preventDefault();
     actions[keys[event.key]]();
   });
-  by("of-rank").addEventListener("change", (event) => choose(event.target.value === "all" ? null : Number(event.target.value)));
+  by("of-rank").addEventListener("change", (event) => choose(event.target.value === "all" ? null : event.target.value));
   by("of-step")?.addEventListener("change", (event) => {
     const [from, to] = event.target.value.split(" ").map(Number);
     if (event.target.value) show(from / MS, to / MS); else show(0, span);
