@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-out
 
-.PHONY: help demo test test-torch test-compat check lint format types schema bench clean
+.PHONY: help demo test test-torch test-compat test-browser check lint format types schema bench clean
 
 help:
 	@echo "make demo         set up, convert the bundled pair, and show what came out"
@@ -13,6 +13,7 @@ help:
 	@echo "make check        lint, format check, type check"
 	@echo "make test-torch   the tests that need PyTorch (in an environment of their own)"
 	@echo "make test-compat  the tests against mlc-chakra (in an environment of its own)"
+	@echo "make test-browser the tests of pages in Chromium, where it is installed"
 	@echo "make schema       generate what derives from schema/ (protobuf code, definitions, docs)"
 	@echo "make bench        time a conversion against the decoding floor and mlc-chakra"
 
@@ -63,6 +64,9 @@ test-torch: .venv-torch/stamp
 
 test-compat: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/compat
+
+test-browser: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest tests/browser
 
 schema: $(VENV)/dev.stamp
 	$(BIN)/python tools/generate.py

@@ -24,9 +24,9 @@ class Browser:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, page: Path, width: int = 1280, *, dark: bool = False) -> None:
-        """Open a page in a window of that width, and wait until its timeline is drawn."""
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    def open(self, page: Path, width: int = 1280, *, dark: bool = False, height: int = 900) -> None:
+        """Open a page in a window of that size, and wait until its timeline is drawn."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         # A jump that is animated would make clicks miss.

@@ -115,7 +115,7 @@ def replay_command(
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
         if not any(select_parts(trace, part, selector).any() for trace, part in parts):
             _warn(f"--scale {selector!r} fits no node")
-    model = None if network is None else _network(network)
+    model = None if network is None else network_model(network)
     with working("replaying"):
         done = replay(traces, scale=scaled, network=model)
     if output is not None:
@@ -176,7 +176,8 @@ def _scale(text: str) -> tuple[str, float]:
         ) from None
 
 
-def _network(text: str) -> AlphaBeta:
+def network_model(text: str) -> AlphaBeta:
+    """What --network says. Raises ChakraError."""
     try:
         latency_us, gigabytes = (float(part) for part in text.split(","))
         if latency_us >= 0 and gigabytes > 0:

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from chakra_et.cli.progress import working
+from chakra_et.cli.replay import network_model
 from chakra_et.cli.terminal import console_for, say
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, size_of
@@ -18,6 +19,7 @@ EXAMPLES: Final = {
         ("chakra report DIR -o report.html", "a page about all ranks, which opens offline"),
         ("chakra report recordings/ -o report.html", "of recordings, converted at once"),
         ("chakra report DIR -o report.html --window 20,25", "draw 5 ms of a long run in full"),
+        ("chakra report set/ -o set.html --network 5,100", "of generated traces"),
     ),
 }
 
@@ -43,6 +45,15 @@ def report_command(
             show_default=False,
         ),
     ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            metavar="LATENCY_US,GB_PER_S",
+            help="Give transfers a time, where the traces have none (generated ones).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write a page about a run: what limits it, and everything that shows why.
 
@@ -50,8 +61,9 @@ def report_command(
     timeline, the critical path, operators, collectives, groups, skew between ranks, memory, what
     was read and left out, and the findings of the validators.
     """
+    model = None if network is None else network_model(network)
     with working("making the page"):
-        limit = write_report(source, output, window_ns=_window(window))
+        limit = write_report(source, output, window_ns=_window(window), network=model)
     console = console_for(stderr=is_standard_output(output))
     say(console, limit.sentence)
     written = size_of(output)

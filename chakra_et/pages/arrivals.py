@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.pages.intervals import Intervals
-from chakra_et.pages.ranks import Run
+from chakra_et.pages.ranks import RankTimes, Run
 from chakra_et.replay.matching import match_communication
 
 Rows = npt.NDArray[np.int64]
@@ -18,7 +18,8 @@ Rows = npt.NDArray[np.int64]
 class Meeting:
     """One communication of several ranks: where each member arrived, on the common clock.
 
-    `waited_ns` says how long each member waited for the last one, as long as its own work lasted.
+    `waited_ns` says how long each member waited for the last one, as long as its own work lasted;
+    `exposed_ns`, how much of that it did not compute.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Meeting:
     size_bytes: int
     rows: dict[int, int]
     waited_ns: dict[int, int]
+    exposed_ns: dict[int, int]
     last: int
     arrived_ns: int
 
@@ -39,8 +41,9 @@ class Meeting:
 class Arrivals:
     """All meetings of a run, and what they cost each rank in ns.
 
-    `waited_ns` is the time in which a rank waited for others; `awaited_ns` the mean time in which
-    the other members waited for it, where it was the last; `last` how often it was.
+    `waits` are the times in which a rank waited for others, `waited_ns` how much of them it did not
+    compute; `awaited_ns` the mean time in which the other members waited so for it, where it was
+    the last; `last` how often it was.
     """
 
     meetings: list[Meeting]
@@ -65,7 +68,9 @@ def arrivals(run: Run) -> Arrivals:
                 found.meetings.append(meeting)
                 _count(found, meeting)
     found.waits = {rank: _waits(run, rank, found.meetings) for rank in run.ranks}
-    found.waited_ns = {rank: waits.length_ns for rank, waits in found.waits.items()}
+    found.waited_ns = {
+        rank: (waits - run.ranks[rank].computing).length_ns for rank, waits in found.waits.items()
+    }
     return found
 
 
@@ -79,11 +84,20 @@ def _meeting(run: Run, members: dict[int, int], place: str, size: int) -> Meetin
         for rank, start in starts.items()
     }
     name = run.traces[last].nodes[members[last]].name
-    return Meeting(name, place, size, members, waited, last, starts[last])
+    exposed = {
+        rank: ns - _computed(run.ranks[rank], starts[rank], ns) for rank, ns in waited.items()
+    }
+    return Meeting(name, place, size, members, waited, exposed, last, starts[last])
+
+
+def _computed(times: RankTimes, start: int, ns: int) -> int:
+    """How much a rank computes in some ns from a start on."""
+    before, after = times.computing.until(np.array([start, start + ns])).tolist()
+    return int(after - before)
 
 
 def _count(found: Arrivals, meeting: Meeting) -> None:
-    others = [ns for rank, ns in meeting.waited_ns.items() if rank != meeting.last]
+    others = [ns for rank, ns in meeting.exposed_ns.items() if rank != meeting.last]
     found.last[meeting.last] += 1
     found.awaited_ns[meeting.last] += sum(others) // len(others)
 

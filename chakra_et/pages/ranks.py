@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet, between_operations
 from chakra_et.pages.intervals import Intervals
-from chakra_et.replay import Replay, replay
+from chakra_et.replay import AlphaBeta, Replay, replay
 from chakra_et.replay.columns import Columns, columns_of
 
 Rows = npt.NDArray[np.int64]
@@ -43,17 +44,24 @@ class RankTimes:
             return 0, 0
         return int(self.start[use].min()), int(self.end[use].max())
 
-    @property
+    @cached_property
     def has_device(self) -> bool:
         """Whether a device computes here, so that the host only serves it."""
         c = self.columns
         return bool((c.device & ~c.communication & self.shown & (self.end > self.start)).any())
+
+    @cached_property
+    def computing(self) -> Intervals:
+        """When it computes: on a device, or on the host where no device does."""
+        c = self.columns
+        return self.between(c.device & ~c.communication) if self.has_device else self.own_times[0]
 
     def between(self, chosen: Mask) -> Intervals:
         """The times in which one of some nodes runs."""
         use = chosen & self.shown
         return Intervals.of(self.start[use], self.end[use])
 
+    @cached_property
     def own_times(self) -> tuple[Intervals, Intervals]:
         """When operations of the host run, and when its threads are between operations."""
         parts = self.columns.parts
@@ -98,12 +106,12 @@ class Run:
         return sum(len(trace.nodes) for trace in self.traces.values())
 
 
-def make_run(traces: Mapping[int, Trace]) -> Run:
-    """Replay traces and put their times on one clock."""
+def make_run(traces: Mapping[int, Trace], network: AlphaBeta | None = None) -> Run:
+    """Replay traces, transfers by a model if one is given, and put their times on one clock."""
     given = traces if isinstance(traces, TraceSet) else TraceSet(traces)
     done, problem = None, None
     try:
-        done = replay(given) if len(given) else None
+        done = replay(given, network=network) if len(given) else None
     except ChakraError as error:
         problem = str(error)
     columns = {rank: columns_of(trace) for rank, trace in given.items()}

@@ -17,6 +17,7 @@ from chakra_et.pages.ranks import Run, make_run
 from chakra_et.pages.source import Opened, open_run
 from chakra_et.pages.steps import PARTS, Step, steps_of
 from chakra_et.pages.timeline import make_timeline
+from chakra_et.replay import AlphaBeta
 from chakra_et.shown import number_of, shown
 from chakra_et.validators import validate
 
@@ -25,16 +26,21 @@ _NAMES_IN_OVERVIEW: Final = 5
 
 
 def write_report(
-    source: str | Path, output: str | Path, *, window_ns: tuple[int, int] | None = None
+    source: str | Path,
+    output: str | Path,
+    *,
+    window_ns: tuple[int, int] | None = None,
+    network: AlphaBeta | None = None,
 ) -> Verdict:
     """Write a page about the traces in a file or directory; recordings are converted first.
 
     `window_ns` is the time that the timeline draws, from the begin of the run; the whole run by
-    default. Returns what limits the run. Raises ChakraError where nothing can be read, where
+    default. `network` gives transfers a time where the traces have none. Returns what limits the
+    run. Raises ChakraError where nothing can be read, where
     bokeh is missing (extra `report`), and OutputError where the page cannot be written.
     """
     opened = open_run(Path(source))
-    page, limit = make_page(opened, str(source), window_ns)
+    page, limit = make_page(opened, str(source), window_ns, network)
     html = render(page)
     with atomic_output(output) as stream:
         stream.write(html.encode("utf-8", "backslashreplace"))
@@ -42,10 +48,18 @@ def write_report(
 
 
 def make_page(
-    opened: Opened, source: str, window_ns: tuple[int, int] | None = None
+    opened: Opened,
+    source: str,
+    window_ns: tuple[int, int] | None = None,
+    network: AlphaBeta | None = None,
 ) -> tuple[Page, Verdict]:
     """The content of the page about traces, and what limits them."""
-    run = make_run(opened.traces)
+    run = make_run(opened.traces, network)
+    if network is not None and run.recorded:
+        raise ChakraError(
+            "these traces have recorded times, and a model of the network would not change them",
+            remedy="chakra replay DIR --network says what it would.",
+        )
     path, found = run_path(run), arrivals(run)
     steps = [
         step for rank, times in run.ranks.items() for step in steps_of(times, found.waits[rank])
@@ -60,9 +74,9 @@ def make_page(
     ranks = {str(rank): times for rank, times in run.ranks.items()}
     drawn = make_timeline(ranks, run.span, path, window_ns)
     parts = [
-        sections.steps(run, steps),
         sections.timeline(drawn),
         sections.critical_path(run, path),
+        sections.steps(run, steps),
         tables.operators(run.traces),
         tables.collectives(run.traces),
         tables.groups(run.traces),

@@ -177,7 +177,9 @@ def skew(run: Run, found: Arrivals, span_ns: int) -> Section:
         section.empty = "No communication of several ranks could be matched."
         return section
     section.words.insert(
-        0, "A collective begins when the last member arrives. The others wait until then."
+        0,
+        "A collective begins when the last member arrives. The others wait until then; here "
+        "counts the time in which they do not compute meanwhile.",
     )
     whole = span_ns or 1
     columns = [

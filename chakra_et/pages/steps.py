@@ -75,9 +75,8 @@ def activity(times: RankTimes, waits: Intervals) -> dict[str, Intervals]:
     Where a trace has no device work but communication, operations of the host are what computes.
     """
     c = times.columns
-    host, gap = times.own_times()
-    talks = times.between(c.communication)
-    computes = times.between(c.device & ~c.communication) if times.has_device else host
+    host, gap = times.own_times
+    talks, computes = times.between(c.communication), times.computing
     busy = computes | talks
     exposed = talks - computes
     return {

@@ -8,6 +8,7 @@ import pytest
 from places import EXAMPLES
 from runs import MS, balanced, built, host, kernels, straggler, transfers
 
+from chakra_et.build import Rank
 from chakra_et.conversion import trace_set
 from chakra_et.directory import convert_files
 from chakra_et.files import read_set
@@ -61,6 +62,24 @@ def test_waiting_is_counted_for_those_who_wait_and_for_the_one_they_wait_for() -
     assert found.awaited_ns == {0: 0, 1: 6 * MS, 2: 0, 3: 0}
     assert found.last == {0: 0, 1: 1, 2: 0, 3: 0}
     assert [(m.last, m.skew_ns) for m in found.meetings] == [(1, 6 * MS)]
+
+
+def hidden(rank: Rank) -> None:
+    """Rank 1 is late to a collective, beside which the others compute all the time."""
+    late = rank.coordinate("rank") == 1
+    with rank.on(stream=0):
+        rank.compute("gemm", duration_ns=10 * MS)
+    with rank.on(stream=1):
+        done = rank.compute("copy", duration_ns=8 * MS if late else MS)
+        rank.all_reduce("rank", 1 << 20, after=done, duration_ns=MS)
+
+
+def test_waiting_that_computing_hides_is_no_loss() -> None:
+    run = make_run(built(hidden))
+    found = arrivals(run)
+    assert found.meetings[0].skew_ns == 7 * MS
+    assert found.waited_ns == found.awaited_ns == {0: 0, 1: 0}
+    assert verdict(run, run_path(run), found).rank is None
 
 
 def test_a_trace_without_a_path_has_no_limit() -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from command import chakra
 from places import EXAMPLES
-from runs import built, kernels, straggler
+from runs import MS, built, kernels, straggler
 from traces import node, trace
 
+from chakra_et.build import Rank
 from chakra_et.errors import ChakraError
 from chakra_et.files import write
 from chakra_et.model import TraceSet
@@ -21,7 +22,7 @@ from chakra_et.pages import write_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 SECTIONS = (
-    "overview", "steps", "timeline", "path", "operators", "collectives", "groups", "skew",
+    "overview", "timeline", "path", "steps", "operators", "collectives", "groups", "skew",
     "memory", "account", "findings",
 )  # fmt: skip
 
@@ -161,6 +162,30 @@ def test_a_missing_rank_is_told(tmp_path: Path) -> None:
 def test_times_of_a_replay_are_called_so(tmp_path: Path) -> None:
     told = " ".join(Reader(page_of(saved(built(kernels), tmp_path), tmp_path)).text["p"])
     assert "No node has a recorded start. All times are those of a replay by the edges." in told
+
+
+def untimed(rank: Rank) -> None:
+    """A kernel of 1 ms, and an all-reduce whose time nobody knows."""
+    done = rank.compute("gemm", duration_ns=MS)
+    rank.all_reduce("rank", 100_000_000, after=done)
+
+
+def test_a_model_of_the_network_gives_transfers_a_time(tmp_path: Path) -> None:
+    source = saved(built(untimed), tmp_path)
+    done = chakra("report", source, "-o", tmp_path / "page.html")
+    assert done.output.startswith("Device work limits this run: 100%")
+    assert "2 communications have no duration" in (tmp_path / "page.html").read_text()
+    # 100 MB in two halves, there and back, at 100 GB/s and 2 x 5 us: 1.01 ms beside 1 ms.
+    done = chakra("report", source, "-o", tmp_path / "page.html", "--network", "5,100")
+    assert done.output.startswith("Communication limits this run: 50% of the critical path")
+
+
+def test_a_recording_takes_no_model_of_the_network(tmp_path: Path) -> None:
+    done = chakra(
+        "report", EXAMPLES / "ddp_2rank", "-o", tmp_path / "page.html", "--network", "5,100"
+    )
+    assert done.code == 2
+    assert "these traces have recorded times" in done.errors
 
 
 def test_an_empty_trace_makes_a_page(tmp_path: Path) -> None:
