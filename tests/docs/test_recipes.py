@@ -9,7 +9,7 @@ import pytest
 from places import ROOT
 
 from chakra_et import passes
-from chakra_et.cli.app import VERBS
+from chakra_et.cli.app import VERBS, command_name
 from chakra_et.converters.format import Format
 from chakra_et.converters.formats import FORMATS
 from chakra_et.linker.evidence import Evidence
@@ -64,4 +64,4 @@ def test_every_pass_is_exported() -> None:
 
 def test_every_verb_has_a_module() -> None:
     for verb, (module, _) in VERBS.items():
-        assert hasattr(import_module(f"chakra_et.cli.{module}"), f"{verb}_command")
+        assert hasattr(import_module(f"chakra_et.cli.{module}"), command_name(verb))
