@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from chakra_et.graph import edge_rows
 from chakra_et.linker.alignment import align
-from chakra_et.model import EdgeKind, Trace, TraceSet
+from chakra_et.model import EdgeKind, Metadata, Trace, TraceSet
 from chakra_et.predict.places import same_places
 from chakra_et.replay.columns import columns_of
 from chakra_et.tables.attribute_changes import attribute_changes
@@ -241,6 +241,11 @@ def _metadata(
             if one != other and name != "process_groups":
                 rows.append((found.rank, name, _brief(one), _brief(other)))
     return _table("metadata", ("rank", "name", "left", "right"), rows)
+
+
+def _said(metadata: Metadata) -> dict[str, Any]:
+    said = {attribute.key.name: attribute.value for attribute in metadata.attributes}
+    return {"version": metadata.version, **said}
 
 
 def _brief(value: object) -> str | None:
