@@ -132,9 +132,7 @@ def _edges(
         track = part.slices.track
         use &= kind != EdgeKind.CALL
         use[use] = track[source[use]] != track[target[use]]
-    numbers = {int(one): place for place, one in enumerate(EdgeKind)}
-    code = np.array([numbers.get(k, 0) for k in range(max(numbers) + 1)], np.int64)
-    return source[use], target[use], code[kind[use]]
+    return source[use], target[use], kind[use]
 
 
 def _path(traces: Mapping[int, Trace], done: Replay) -> Slices:
