@@ -39,6 +39,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "stats": ("stats", {}),
     "query": ("query", {}),
     "diff": ("diff", {}),
+    "show": ("timeline", {}),
     "export": ("export", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
     "report": ("report", {}),

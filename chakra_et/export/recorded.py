@@ -12,7 +12,7 @@ from chakra_et.export.scene import Rows, Slices, Track, nested
 from chakra_et.model import UNKNOWN_NS, Trace
 from chakra_et.tables.places import Places
 
-CATEGORIES: Final = ("host", "compute", "communication", "memory")
+CATEGORIES: Final = ("host", "compute", "communication", "memory", "annotation")
 _NONE: Final = np.zeros(0, np.int64)
 
 
@@ -48,7 +48,8 @@ def drawn(trace: Trace, rank: int, process: str, ahead_ns: int = 0) -> Drawn:
     rows = rows[order]
     slice_of = np.full(len(nodes), -1, np.int64)
     slice_of[rows] = np.arange(len(rows))
-    sides = {side: place for place, side in enumerate(CATEGORIES)}
+    sides = {name: place for place, name in enumerate(CATEGORIES)}
+    side = np.array([sides[name] for name in places.kind[rows].tolist()], np.int64)
     slices = Slices(
         tracks=tracks,
         names=nodes.names,
@@ -57,7 +58,7 @@ def drawn(trace: Trace, rank: int, process: str, ahead_ns: int = 0) -> Drawn:
         start=start[rows] - ahead_ns,
         end=end[rows] - ahead_ns,
         name=nodes.name_code[rows].astype(np.int64),
-        category=np.array([sides[side] for side in places.kind[rows].tolist()], np.int64),
+        category=np.where(places.annotation[rows], sides["annotation"], side),
         node=nodes.id[rows],
         rank=np.full(len(rows), rank, np.int64),
     )

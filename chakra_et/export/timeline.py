@@ -166,7 +166,7 @@ def _path(traces: Mapping[int, Trace], done: Replay) -> Slices:
     table = np.array(rows, object).reshape(-1, 6)
     start, end_ns, name_code, category_code, _, rank_of = table.T.astype(np.int64)
     return Slices(
-        tracks=[Track(PATH, f"of rank {last}, which ends last")],
+        tracks=[Track(PATH, f"rank {last} (ends last)")],
         names=list(names),
         categories=list(CATEGORIES),
         track=np.zeros(len(rows), np.int64),
