@@ -53,8 +53,14 @@ def redundant_edges(trace: Trace) -> Mask:
         within = asked | in_order
         redundant[edges.place] |= implied(chain, source, target, linked, within, asked)
     within = sound & (kind != EdgeKind.CALL)
-    asked = sound & inferred & ~np.isin(kind, FACTS)
-    redundant[edges.place] |= implied(chain, source, target, linked, within, asked)
+    guessed, of_threads = sound & inferred & ~np.isin(kind, FACTS), kind == EdgeKind.THREAD
+    # When a call that waits is made does not follow from what it waits for.
+    awaited = (kind == EdgeKind.SYNC) & trace.nodes.attributes.present("sync_on")[edges.target]
+    for asked, paths in (
+        (guessed & ~of_threads, within),
+        (guessed & of_threads, within & ~awaited),
+    ):
+        redundant[edges.place] |= implied(chain, source, target, linked, paths, asked)
     return redundant
 
 

@@ -12,6 +12,7 @@ from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.edge_list import EdgeList
 from chakra_et.linker.edges.sync import SLACK_NS
 from chakra_et.linker.edges.thread import thread_edges
+from chakra_et.linker.edges.wait_calls import calls_of
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.guesses import Guesses, account_of
 from chakra_et.linker.hand_over import HandOver
@@ -20,7 +21,7 @@ from chakra_et.linker.repeats import Tried, find_repeats, in_doubt
 from chakra_et.linker.report import JoinTally
 from chakra_et.linker.workers import Workers
 from chakra_et.model import EdgeKind
-from chakra_et.recording import DeviceTrace
+from chakra_et.recording import DeviceTrace, Kind
 
 Rows = npt.NDArray[np.int64]
 
@@ -82,7 +83,8 @@ class Doubts:
 
         A range of a backend ends where somebody has waited for it: that is no coincidence.
         """
-        time = host_time(self._table, hand_over, self._workers, self._awake)
+        asking = calls_of(self._table, self._device, Kind.WAIT_STREAM, Kind.WAIT_DEVICE)
+        time = host_time(self._table, hand_over, self._workers, self._awake, asking)
         edges = thread_edges(time)
         told = np.isin(edges.source, self._workers.transfers)
         return time, edges.select(~told & (edges.evidence != Evidence.THREAD_NAMES))

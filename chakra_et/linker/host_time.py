@@ -55,11 +55,17 @@ class HostTime:
 
 
 def host_time(
-    table: Activities, hand_over: HandOver, workers: Workers, awake: Rows | None = None
+    table: Activities,
+    hand_over: HandOver,
+    workers: Workers,
+    awake: Rows | None = None,
+    asking: Rows | None = None,
 ) -> HostTime:
     """Cut each thread's timeline at starts, and at waits for other threads.
 
-    What is `awake` did not wait for any, whatever the times suggest.
+    What is `awake` did not wait for any, whatever the times suggest. Calls `asking` wait for what a
+    device was given by when they are made: where another thread went on before one was made, its
+    own thread had not waited for that one.
     """
     order = table.host_order
     if len(order) == 0:
@@ -77,12 +83,16 @@ def host_time(
         before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
         end_ns = _cut(table, line, workers, before)
         waited_for = _last_ended(table, end_ns, gaps.lanes, gaps.places)
-        if (waited_for != NONE).all():
-            break
+        waiting = order[gaps.places]
+        _reach(table, line, workers, end_ns, before, waited_for, waiting)
         # Where nothing's own time had ended, the thread did not wait: the time is its own.
-        gaps = gaps.some(waited_for != NONE)
-    waiting = order[gaps.places]
-    _reach(table, line, workers, end_ns, before, waited_for, waiting)
+        waited = waited_for != NONE
+        if asking is not None:
+            woke = (end_ns[waited_for] == table.start_ns[waiting]) | gaps.told
+            waited &= woke | ~np.isin(waiting, asking)
+        if waited.all():
+            break
+        gaps = gaps.some(waited)
     begun_after = _last_ended(table, end_ns, gaps.starters, gaps.begun)
     begun = begun_after != NONE
     inside, ended = _ended_inside(table, workers, end_ns)
@@ -253,6 +263,8 @@ def _waits(table: Activities, line: _Timeline, forward_lane: Rows) -> _Gaps:
     # Threads without operations poll and sleep; they neither wait for others nor wake them.
     lanes = np.setdiff1d(lane[table.role[order] == Role.OP], table.lane[table.beside])
     candidates = candidates[np.isin(lane[candidates], lanes)]
+    # What is left of a call goes on while that still runs.
+    candidates = candidates[~np.isin(order[candidates], table.rests)]
     if len(lanes) < 2:
         none = np.zeros(0, np.int64)
         return _Gaps(none, none, np.zeros(0, np.bool_), none, none)
@@ -321,7 +333,7 @@ def _reach(
     limit = np.where(line.last, never, line.following)[may_grow]
     idle = order[may_grow]
     until = np.full(len(end_ns), never, np.int64)
-    np.minimum.at(until, sources, table.start_ns[waiting])
+    np.minimum.at(until, sources[sources != NONE], table.start_ns[waiting[sources != NONE]])
     awaited = until[idle] != never
     idle, until_idle = idle[awaited], np.minimum(until[idle], limit)[awaited]
     end_ns[idle] = np.maximum(end_ns[idle], until_idle)

@@ -71,6 +71,9 @@ def own_time(
     begin[inside] = end[inside]
     stream = ready(table, [e for e in edges if e.kind is EdgeKind.STREAM], end)
     others = ready(table, [e for e in edges if e.kind is not EdgeKind.STREAM], end)
+    # A thread that begins with a call that waits begins when that is made.
+    threads = ready(table, [e for e in edges if e.kind is EdgeKind.THREAD], end)
+    others[time.begun] = threads[time.begun]
     let_go = np.maximum(np.maximum(stream, others), released)
     given = table.work.copy()
     given[time.workers.transfers] = True

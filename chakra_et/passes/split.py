@@ -26,7 +26,15 @@ from chakra_et.model import (
 from chakra_et.model.time_parts import TimeParts
 from chakra_et.passes.base import Change, Pass, trace_pass
 from chakra_et.passes.clean import renumber
-from chakra_et.passes.edit import Mask, Rows, appended, copied, drop_attribute, rebuilt
+from chakra_et.passes.edit import (
+    Mask,
+    Rows,
+    appended,
+    copied,
+    drop_attribute,
+    rebuilt,
+    set_attribute,
+)
 
 GAP_NAME: Final = "gap"
 """The name of a node in which nothing was open on its thread."""
@@ -83,30 +91,56 @@ def _numbered(trace: Trace, rank: int) -> Trace:
 
 
 def _split(trace: Trace, parts: TimeParts, chosen: Rows) -> Trace:
-    """The trace with a node for each of the chosen parts, behind the node that held it."""
+    """The trace with a node for each of the chosen parts, before or behind the one that held it."""
     nodes, count = trace.nodes, len(trace.nodes)
     holder, owner, ns = parts.node[chosen], parts.owner[chosen], parts.ns[chosen]
+    leads = _leads(parts)[chosen]
     left = replace(parts, ns=parts.ns.copy())
     left.ns[chosen] = 0
-    short = left.by_node(count)
+    short, led = left.by_node(count), np.zeros(count, np.int64)
+    np.add.at(led, holder[leads], ns[leads])
     own_start = nodes.attributes.dense("own_start_ns", 0, np.int64)
     begin = np.where(nodes.attributes.present("own_start_ns"), own_start, nodes.start_ns)
     new = count + np.arange(len(chosen))
-    first = np.append(True, holder[1:] != holder[:-1])
+    first = np.append(True, (holder[1:] != holder[:-1]) | (leads[1:] != leads[:-1]))
     until = np.cumsum(ns)
     within = until - ns - (until - ns)[np.flatnonzero(first)][np.cumsum(first) - 1]
-    start = (begin + short)[holder] + within
+    start = begin[holder] + within + np.where(leads, 0, (led + short)[holder])
     longer = _appended(nodes, start, ns, GAP_NAME)
     named = np.flatnonzero(owner != GAP)
     longer.name_code[new[named]] = nodes.name_code[owner[named]]
     longer.duration_ns[:count] = short
+    later = np.flatnonzero(led)
+    set_attribute(longer.attributes, "own_start_ns", Kind.INT64, later, (begin + led)[later])
     _describe(longer, holder, new, new[named], nodes.id[owner[named]])
     set_time_parts(longer, _of_new(left, parts, chosen, new))
     # What waited for the node waits for the last of its parts.
     last = np.arange(count)
-    last[holder] = new
-    follows = np.where(first, holder, new - 1)
-    return _linked(trace, longer, last, new, longer.id[follows], EdgeKind.PROGRAM)
+    last[holder[~leads]] = new[~leads]
+    behind = np.where(first, holder, new - 1)[~leads]
+    linked = _linked(trace, longer, last, new[~leads], longer.id[behind], EdgeKind.PROGRAM)
+    return _led(linked, holder[leads], new[leads], first[leads])
+
+
+def _led(trace: Trace, holder: Rows, new: Rows, first: Mask) -> Trace:
+    """The trace with nodes `new` between what `holder` waits for and that; `first` ones begin."""
+    waiting = _waiting_alike(trace, holder[first], new[first])
+    ends = np.append(first[1:], True)[: len(first)]
+    target = np.append(new[~first], holder[ends])
+    source = np.append(new[~first] - 1, new[ends])
+    rows = np.arange(len(trace.nodes))
+    return _linked(waiting, waiting.nodes, rows, target, waiting.nodes.id[source], EdgeKind.PROGRAM)
+
+
+def _leads(parts: TimeParts) -> Mask:
+    """Which parts lie before the own ones of the nodes that hold them.
+
+    They end a node before, and what the node launches waits for them.
+    """
+    own = np.flatnonzero(parts.own)
+    return np.asarray(
+        np.arange(len(parts.node)) < own[np.searchsorted(parts.node[own], parts.node)]
+    )
 
 
 def _of_new(left: TimeParts, parts: TimeParts, chosen: Rows, new: Rows) -> TimeParts:

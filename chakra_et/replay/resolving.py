@@ -170,7 +170,8 @@ class _Calls:
                 self.special[target] |= _AWAITED
             else:
                 ready = max(ready, self.end[target])
-        self.start[node] = ready - self.lag[node]
+        # A delay is that of the call, not of its return.
+        self.start[node], self.lag[node] = ready, 0
         return 0 if self.waits[node] else ready
 
     def _holding(self, targets: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recordings import Profile
+from recordings import BACKWARD, Profile
 
 from chakra_et.conversion import convert
 from chakra_et.definitions import NodeType
@@ -167,3 +167,14 @@ def test_far_apart_edges_do_not_cost_what_lies_between(monkeypatch: pytest.Monke
     monkeypatch.setattr(slim, "_walk", lambda chain, source, *rest: seen.append(len(source)) or [])
     implied(chain, source, target, linked, np.ones(len(source), np.bool_), asked)
     assert sum(seen) < 200
+
+
+def test_what_a_call_waits_for_does_not_tell_when_it_is_made(tmp_path: Path) -> None:
+    profile = Profile().op("a", 0, 100).op("b", 0, 250, tid=BACKWARD).op("a", 910, 10)
+    profile.call("cudaLaunchKernel", 300, 120, 1, tid=BACKWARD).kernel("k", 420, 480, 1)
+    profile.call("cudaDeviceSynchronize", 520, 382, 2)
+    trace = convert(None, profile.write(tmp_path / "device.json")).trace
+    (call,) = trace.nodes.where(name="cudaDeviceSynchronize")
+    into = trace.edges.kind[trace.edges.target == call.row].tolist()
+    assert {EdgeKind.THREAD, EdgeKind.SYNC} <= set(into)
+    assert replay(trace).figures[0].span_error == 0

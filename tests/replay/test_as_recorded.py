@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from random import Random
 
 import numpy as np
@@ -18,57 +19,91 @@ from chakra_et.replay import replay
 
 
 class Recorder:
-    """Records a run in which streams are queues; a call for the device waits for all of them."""
+    """Records a run of one host thread or two, which take turns as time goes on.
+
+    Streams are queues. A call that waits lasts until what was launched before it is done.
+    """
 
     def __init__(self, draw: Random) -> None:
         self.draw = draw
         self.profile = Profile()
         self.calls = 0
-        self.busy_until = {7: 0, 8: 0, 20: 0, 21: 0}
-        self.two = draw.random() < 0.5
-        self.thread(MAIN, 0, 3000, 3)
-        if self.two:
-            self.thread(BACKWARD, draw.choice([0, 100, 1500]), 3200, 2)
+        self.busy_until = {7: 0, 20: 0}
+        self.events: list[tuple[int, int, int]] = []
+        self.records_waits = draw.random() < 0.3
+        threads = [self.thread(MAIN, 0, 3800, 3)]
+        if draw.random() < 0.7:
+            threads.append(self.thread(BACKWARD, draw.choice([0, 100, 1500]), 3900, 2))
+        turns = dict.fromkeys(range(len(threads)), 0)
+        while turns:
+            number = min(turns, key=turns.__getitem__)
+            if (now := next(threads[number], None)) is None:
+                del turns[number]
+            else:
+                turns[number] = now
+        self.profile.op("end", 8000, 10)
 
-    def thread(self, tid: int, begin: int, end: int, depth: int) -> None:
-        """Something, then something else, each perhaps with a pause before it."""
-        draw = self.draw
-        while begin < end - 4:
-            begin += draw.choice([0, 1, 3, 30, 150])
+    def thread(self, tid: int, begin: int, end: int, depth: int) -> Generator[int, None, int]:
+        """Something, then something else, each perhaps with a pause before it; yields the time."""
+        draw, now = self.draw, begin
+        while now < end - 4:
+            now += draw.choice([0, 1, 3, 30, 150, 400])
+            yield now
             took = draw.choice([2, 10, 40, 200])
-            if begin + took > end:
+            if now + took > end:
                 break
             kind = draw.random()
             if depth and kind < 0.5:
                 category = draw.choice(["cpu_op", "cpu_op", "user_annotation"])
-                self.profile.op(draw.choice("xyz"), begin, took, tid=tid, cat=category)
-                self.thread(tid, begin + 1, begin + took - 1, depth - 1)
-            elif kind < 0.8:
-                self.launch(tid, begin, took)
-            elif kind < 0.9 and not self.two:
-                took = self.wait(begin, took, end)
+                last = yield from self.thread(tid, now + 1, now + took - 1, depth - 1)
+                took = max(took, last + 1 - now)
+                self.profile.op(draw.choice("xyz"), now, took, tid=tid, cat=category)
+            elif kind < 0.75:
+                self.launch(tid, now, took)
+            elif kind < 0.9:
+                took = self.wait(tid, now, took)
             else:
-                self.profile.op(draw.choice("xy"), begin, took, tid=tid)
-            begin += took
+                self.profile.op(draw.choice("xy"), now, took, tid=tid)
+            now += took
+        return now
 
     def launch(self, tid: int, begin: int, took: int) -> None:
-        """A kernel begins while its call runs, as it ends, or late; each thread has two streams."""
-        self.calls += 1
-        self.profile.call("cudaLaunchKernel", begin, took, self.calls, tid=tid)
-        stream = self.draw.choice([7, 20]) + (tid - MAIN)
+        """A kernel begins while its call runs, as it ends, or late."""
+        self.call("cudaLaunchKernel", tid, begin, took)
+        stream = self.draw.choice([*self.busy_until])
         start = begin + self.draw.choice([took // 2, took, took + 5, took + 300])
         start, length = max(start, self.busy_until[stream]), self.draw.choice([1, 20, 300])
         self.profile.kernel(self.draw.choice("km"), start, length, self.calls, stream=stream)
         self.busy_until[stream] = start + length
 
-    def wait(self, begin: int, took: int, end: int) -> int:
-        """The call lasts until all streams are done, if there is time for that."""
-        done = max(self.busy_until.values())
-        if done >= end - 3:
-            return 0
+    def wait(self, tid: int, begin: int, took: int) -> int:
+        """A call about a stream, the device or an event; how long it takes."""
+        stream = self.draw.choice([*self.busy_until])
+        kind = self.draw.choice(["Stream", "Device", "Event", "Record", "Query"])
+        told: dict[str, int] = {"stream": stream}
+        if kind == "Record" or (kind == "Event" and not self.events):
+            self.call("cudaEventRecord", tid, begin, 2)
+            self.events.append((self.calls, stream, self.busy_until[stream]))
+            return 2
+        if kind == "Query":
+            return self.call("cudaEventQuery", tid, begin, 1)
+        if kind == "Device":
+            done, told = max(self.busy_until.values()), {"stream": -1}
+        elif kind == "Stream":
+            done = self.busy_until[stream]
+        else:
+            record, stream, done = self.draw.choice(self.events)
+            told = {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
         took = done - begin + 2 if done > begin else took
+        self.call(f"cuda{kind}Synchronize", tid, begin, took)
+        if self.records_waits:
+            name = {"Device": "Context"}.get(kind, kind)
+            self.profile.wait(f"{name} Sync", begin, self.calls, **told)
+        return took
+
+    def call(self, name: str, tid: int, begin: int, took: int) -> int:
         self.calls += 1
-        self.profile.call("cudaDeviceSynchronize", begin, took, self.calls)
+        self.profile.call(name, begin, took, self.calls, tid=tid)
         return took
 
 
@@ -84,7 +119,7 @@ def test_any_recording_replays_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     profile = Recorder(Random(seed)).profile
-    path = profile.op("end", 3600, 10).write(tmp_path_factory.mktemp("r") / "device.json")
+    path = profile.write(tmp_path_factory.mktemp("r") / "device.json")
     trace = convert(None, path).trace
     done = replay(trace)
     assert done.figures[0].span_error == 0
@@ -102,8 +137,8 @@ def test_any_recording_replays_as_it_was(
 def test_split_host_time_changes_no_time(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    path = Recorder(Random(seed)).profile.op("end", 3600, 10)
-    trace = convert(None, path.write(tmp_path_factory.mktemp("r") / "device.json")).trace
+    path = Recorder(Random(seed)).profile.write(tmp_path_factory.mktemp("r") / "device.json")
+    trace = convert(None, path).trace
     split = split_host_time(TraceSet({0: trace})).traces[0]
     assert replay(split).figures[0].span_ns == replay(trace).figures[0].span_ns
     whole, parted = (

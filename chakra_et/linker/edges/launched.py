@@ -24,9 +24,9 @@ class Launched:
 
     `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`
     ascending within a lane: the end of the launching call or the start of the work, whichever is
-    earlier, or that of what stands before it on the stream if that is later. Work without a launch
-    in the profile counts as launched at once. `place[a]` is where activity a stands in `work`;
-    `start` is when each piece begins.
+    earlier. A stream is a queue: what runs before other work was given to it no later, though its
+    call may have lasted longer. Work without a launch in the profile counts as launched at once.
+    `place[a]` is where activity a stands in `work`; `start` is when each piece begins.
     """
 
     work: Rows
@@ -91,7 +91,7 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     when = np.where(launch != NONE, submitted, UNTIMED)
     lanes, begins = np.unique(lane, return_index=True)
     for start, end in zip(begins, np.append(begins[1:], len(work))):  # noqa: B905 - neighbours
-        when[start:end] = np.maximum.accumulate(when[start:end])
+        when[start:end] = _in_order(when[start:end], table.start_ns[launch[start:end]])
     record = table.record[work[begins]] if len(work) else work
     lane_of: dict[tuple[int, int], int] = {}
     streams_of = zip(device.devices(record).tolist(), device.streams(record).tolist(), strict=True)
@@ -106,6 +106,18 @@ def launched_work(table: Activities, device: DeviceTrace, streams: StreamOrder) 
     return Launched(
         work, lane, when, lanes, lane_of, base, _keys(lane, when, base), place, table.start_ns[work]
     )
+
+
+def _in_order(when: Rows, called: Rows) -> Rows:
+    """When a queue was given each piece, by when that had surely been and when its call began.
+
+    None was given later than what comes behind it, nor before its call.
+    """
+    never = np.iinfo(np.int64).max
+    known = when != UNTIMED
+    latest = np.minimum.accumulate(np.where(known, when, never)[::-1])[::-1]
+    given: Rows = np.maximum.accumulate(np.where(known, np.maximum(latest, called), UNTIMED))
+    return given
 
 
 def _keys(lane: Rows, time: Rows, base: int) -> Rows:

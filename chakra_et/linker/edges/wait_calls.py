@@ -84,7 +84,9 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
     )
 
 
-def calls_of(table: Activities, device: DeviceTrace, *kinds: Kind) -> Rows:
+def calls_of(table: Activities, device: DeviceTrace | None, *kinds: Kind) -> Rows:
     """The calls that do something of these kinds, by their names."""
+    if device is None:
+        return np.zeros(0, np.int64)
     calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NONE))
     return calls[np.isin(device.kind[table.record[calls]], kinds)]
