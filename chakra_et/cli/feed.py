@@ -13,7 +13,7 @@ import typer
 
 from chakra_et.errors import ChakraError
 from chakra_et.feeder.feeder import Source
-from chakra_et.feeder.feeder_set import find_ranks
+from chakra_et.feeder.feeder_set import find_ranks, rank_in_name
 from chakra_et.feeder.options import Options, edge_kinds
 from chakra_et.feeder.session import Limits, Session
 from chakra_et.model.nodes import type_label
@@ -115,7 +115,8 @@ def _sources(path: Path, rank: int | None) -> dict[int, Source]:
             remedy="Unpack it: a packed set with chakra generate unpack SET -o DIR.",
         )
     if path.is_file():
-        return {0 if rank is None else rank: path}
+        named = rank_in_name(path)
+        return {(named or 0) if rank is None else rank: path}
     found: dict[int, Source] = dict(find_ranks(path))
     if rank is None:
         return found

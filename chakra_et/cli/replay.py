@@ -194,7 +194,7 @@ def _show(console: Console, done: Replay, verbose: bool) -> None:
     """A table of figures, and what bounds each rank; of many ranks those most in error."""
     ranks = list(done.figures)
     if not verbose:
-        worst = sorted(ranks, key=lambda rank: -abs(done.figures[rank].span_error))
+        worst = sorted(ranks, key=lambda rank: -abs(done.figures[rank].span_error or 0.0))
         ranks = sorted(worst[:_RANKS_SHOWN])
     table = Table(box=None, padding=(0, 1, 0, 0))
     for title in ("rank", "span ms", "recorded", "error", "kernels", "p95", "comm ms", "recorded"):
@@ -217,6 +217,10 @@ def _show(console: Console, done: Replay, verbose: bool) -> None:
 
 
 def _row(rank: int, found: Figures) -> list[str]:
+    if found.span_error is None:
+        # Nothing was recorded: a trace that was generated.
+        replayed = f"{found.replayed.exposed_comm_ns / 1e6:.3f}"
+        return [str(rank), f"{found.span_ns / 1e6:.3f}", *"----", replayed, "-"]
     return [
         str(rank),
         f"{found.span_ns / 1e6:.3f}",

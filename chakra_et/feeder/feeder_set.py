@@ -268,6 +268,12 @@ def _is_collective(node: Any) -> bool:
     return node is not None and node.type == NodeType.COMM_COLL
 
 
+def rank_in_name(path: Path) -> int | None:
+    """The rank that the name `PREFIX.RANK.et` (compressed or not) tells."""
+    match = _RANK.match(path.name)
+    return int(match["rank"]) if match else None
+
+
 def find_ranks(source: str | os.PathLike[str]) -> dict[int, Path]:
     """The files `PREFIX.RANK.et` (compressed or not) of a directory or of a prefix, by rank."""
     place = Path(source)

@@ -43,7 +43,7 @@ class Figures:
     nodes: int
     span_ns: int
     recorded_span_ns: int
-    span_error: float
+    span_error: float | None
     kernel_start_error: dict[str, float]
     recorded: Breakdown
     replayed: Breakdown
@@ -81,7 +81,7 @@ def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figur
         nodes=len(columns),
         span_ns=finish - begin,
         recorded_span_ns=span,
-        span_error=(finish - begin - span) / span if span else 0.0,
+        span_error=(finish - begin - span) / span if span else None,
         kernel_start_error={
             "median": float(np.median(error)) if len(error) else 0.0,
             "p95": float(np.percentile(error, 95)) if len(error) else 0.0,

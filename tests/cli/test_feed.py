@@ -44,6 +44,11 @@ def test_every_rank(feed: Any) -> None:
     assert "1\t3\tCOMP\t7000\t\n" in out
 
 
+def test_one_file_is_of_the_rank_that_its_name_tells(feed: Any, tmp_path: Path) -> None:
+    code, out, _ = feed(path=tmp_path / "t.1.et")
+    assert (code, {rank for rank, _ in order(out)}) == (0, {1})
+
+
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [

@@ -324,3 +324,11 @@ def test_a_replay_of_many_ranks_shows_those_most_in_error(tmp_path: Path) -> Non
     assert "3 more ranks, none with a larger error (-v shows all)" in done.output
     assert len(done.output.splitlines()) <= 24
     assert "more ranks" not in chakra("replay", tmp_path, "-v").output
+
+
+def test_a_replay_of_what_nobody_recorded_has_no_error(tmp_path: Path) -> None:
+    assert chakra("generate", "collective", "ring", "--ranks", "2", "-o", tmp_path / "r").code == 0
+    done = chakra("replay", tmp_path / "r")
+    assert done.output.splitlines()[1].split()[2:6] == ["-"] * 4
+    told = json.loads(chakra("replay", tmp_path / "r", "--json").output)
+    assert told["ranks"]["0"]["span_error"] is None

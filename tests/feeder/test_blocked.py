@@ -57,6 +57,15 @@ def test_cycle(native: Any) -> None:
     assert (caught.value.code, caught.value.other) == (Code.BLOCKED, 4)
 
 
+def test_names_do_not_steer_the_terminal(native: Any) -> None:
+    name = "\x1b[31m red\n\r\t\x7f\x9b\u2028 é"
+    for feeder in both(native, [N(0, name=name), N(1, [0])]):
+        feeder.take(0)
+        line = str(feeder.blocked()).splitlines()[1]
+        told = r"\x1b[31m red\n\r\t\x7f\x9b\u2028 é"
+        assert line == f'taken, not done: 0 "{told}", type 4; 1 wait for it'
+
+
 def test_missing_parent_and_self_edge(native: Any) -> None:
     nodes = [N(0), N(1, [0, 77]), N(2, [2])]
     for feeder in both(native, nodes, missing_parent="wait", self_edge="wait"):

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "shown.hpp"
 
 namespace chakra_et {
 
@@ -73,7 +74,8 @@ struct Blocked {
     return out + std::to_string(cycle.front()) + '\n';
   }
 
-  static std::string label(uint64_t id, std::string name) {
+  static std::string label(uint64_t id, const std::string& raw) {
+    std::string name = shown(raw);
     if (name.size() > 60) name = name.substr(0, 57) + "...";
     return name.empty() ? std::to_string(id) : std::to_string(id) + " \"" + name + '"';
   }
