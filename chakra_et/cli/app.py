@@ -46,6 +46,8 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "compare-sim": ("compare_sim", {}),
     "analyze": ("analyze", {}),
     "generate": ("generate", {}),
+    "anonymise": ("anonymise", {}),
+    "audit": ("audit", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),
 }
