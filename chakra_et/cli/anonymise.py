@@ -19,7 +19,6 @@ EXAMPLES: Final = {
         ("chakra anonymise DIR --policy publish --key-file key -o OUT", "names, shapes, times"),
         ("chakra anonymise DIR --policy partner --key-file key -o OUT", "shapes and times stay"),
         ("chakra anonymise DIR --policy mine.toml --key-file key -o OUT", "a policy of your own"),
-        ("chakra audit OUT --against DIR", "what could still leak"),
     ),
 }
 _SHORT: Final = 16
