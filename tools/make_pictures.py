@@ -48,6 +48,10 @@ class Picture:
 
 DLRM = ("chakra report dlrm8/ -o dlrm.html",)
 DDP = ("chakra report examples/ddp_2rank -o ddp.html",)
+PIPELINE = (
+    "chakra generate llm --model llama3-70b --tp 8 --pp 4 --dp 2 -o set/",
+    "chakra report set/ -o set.html --network 5,100",
+)
 SIMULATED = (
     "chakra convert dlrm8/ --for astra-sim -o fed/",
     "chakra compare-sim fed/ log/ -o sim.html",
@@ -61,6 +65,7 @@ ALL = (
         "for (const id of ['zoom-in', 'pan-right']) document.getElementById(id).click();",
     ),
     Picture("processors", DDP, "ddp.html", 1280, 640),
+    Picture("pipeline", PIPELINE, "set.html", 1280, 1000, "timeline"),
     Picture("narrow", DLRM, "dlrm.html", 420, 900),
     Picture("simulated", SIMULATED, "sim.html", 1280, 1000, "timeline"),
 )  # fmt: skip

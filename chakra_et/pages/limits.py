@@ -8,6 +8,7 @@ from typing import Final
 from chakra_et.pages.arrivals import Arrivals
 from chakra_et.pages.path import RunPath
 from chakra_et.pages.ranks import Run
+from chakra_et.pages.text import share
 from chakra_et.shown import shown
 
 MOST: Final = 0.5
@@ -28,7 +29,8 @@ class Verdict:
     """What limits a run, in one sentence.
 
     `kind` is `host`, `device`, `communication`, `unknown` (delays that nothing in the trace
-    explains), `several`, or `none` where there is no path. `rank` is one that the others wait for.
+    explains, or a path that covers less than half of the run), `several`, or `none` where there is
+    no path. `rank` is one that the others wait for.
     `shares` says how much of the path each kind takes.
     """
 
@@ -40,12 +42,16 @@ class Verdict:
 
 def verdict(run: Run, path: RunPath | None, found: Arrivals) -> Verdict:
     """Say what limits a run."""
-    if path is None or path.length_ns <= 0:
+    if path is None:
         return Verdict("none", None, f"What limits this run is not known: {_no_path(run)}.", {})
     shares = {
         kind: sum(path.bound_ns[bound] for bound in bounds) / path.length_ns
         for kind, bounds in _BOUNDS.items()
     }
+    begin, end = run.span
+    covered = path.length_ns / (end - begin)
+    if covered < MOST:
+        return Verdict("unknown", None, _OUTSIDE.format(share(covered)), shares)
     kind = max(shares, key=lambda name: shares[name])
     if shares[kind] < MOST:
         kind = "several"
@@ -67,6 +73,12 @@ _SUBJECTS: Final = {
     "unknown": "What the trace does not show limits",
     "several": "No single thing limits",
 }
+
+
+_OUTSIDE: Final = (
+    "What limits this run is not in the traces: the critical path covers {} of it, and no edge "
+    "tells what that waited for."
+)
 
 
 def late_rank(run: Run, found: Arrivals) -> tuple[int | None, float]:
@@ -111,7 +123,7 @@ def _composition(run: Run, path: RunPath, kind: str, shares: dict[str, float]) -
         told += f", including {gap:.0%} Python between operations"
     if path.whole.by_name_ns:
         name, took = path.whole.by_name_ns[0]
-        told += f", and its largest single part {_short(name)} ({took / length:.0%})"
+        told += f", and its largest single part {_short(name)} ({share(took / length)})"
     return told
 
 

@@ -80,7 +80,8 @@ def run_path(run: Run) -> RunPath | None:
     until = np.minimum.accumulate(until[::-1])[::-1]
     first = int(_starts(run, int(rank[0]))[row[0]])
     since = np.append(min(first, int(until[0])), until[:-1])
-    return RunPath(last, path, rank, row, since, until)
+    found = RunPath(last, path, rank, row, since, until)
+    return found if found.length_ns > 0 else None
 
 
 def _starts(run: Run, rank: int) -> Rows:

@@ -8,6 +8,7 @@ from typing import Final
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import atomic_output
 from chakra_et.pages import sections, tables, text
+from chakra_et.pages.account import account
 from chakra_et.pages.arrivals import Arrivals, arrivals
 from chakra_et.pages.grid import name
 from chakra_et.pages.limits import Verdict, verdict
@@ -82,7 +83,7 @@ def make_page(
         tables.groups(run.traces),
         sections.skew(run, found, end - begin),
         tables.memory(run.traces),
-        sections.account(opened.reports, opened.told_by, run),
+        account(opened.reports, opened.told_by),
         sections.findings(validate(run.traces)),
     ]
     page = Page(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Final
+
+import numpy as np
 
 from chakra_et.pages import text
 from chakra_et.pages.arrivals import Arrivals
@@ -106,6 +107,11 @@ def timeline(found: Timeline) -> Section:
             f"{text.time(found.joined_ns)} are drawn as blocks with their neighbours; each block "
             "says how many it stands for. --window draws a shorter time in full."
         )
+    if found.path_step_ns:
+        words.append(
+            f"The critical path is drawn in stretches of {text.time(found.path_step_ns)}, each "
+            "where the longest part of it is."
+        )
     return Section("timeline", "Timeline", words)
 
 
@@ -146,7 +152,7 @@ def _shares(id: str, caption: str, label: str, entries: list[tuple[str, int]], w
 def _longest(run: Run, path: RunPath) -> Grid:
     begin = run.span[0]
     took = path.took_ns
-    places = sorted(range(len(took)), key=lambda place: (-int(took[place]), place))[:_LONGEST]
+    places = np.argsort(-took, kind="stable")[:_LONGEST].tolist()
     rows = []
     for place in places:
         rank, ns = int(path.rank[place]), int(took[place])
@@ -217,81 +223,6 @@ def _meetings(run: Run, found: Arrivals) -> Grid:
     left = max(len(worst) - _LONGEST, 0)
     caption = "Communications for which ranks wait longest."
     return Grid("skew-calls", caption, columns, rows, left_out=left)
-
-
-def account(reports: list[dict[str, Any]], told_by: str, run: Run) -> Section:
-    """What was read, kept and left out, from the reports of the conversion."""
-    section = Section("account", "Account")
-    if not reports:
-        section.empty = (
-            "There is no report of a conversion beside these traces: chakra convert DIR -o OUT "
-            "--report OUT/report.json writes one, and a report on recordings makes its own."
-        )
-        return section
-    section.words = [
-        f"From the report in {told_by}." if told_by.endswith(".json") else "From this conversion."
-    ]
-    section.tables = [_records(reports), _left_out(reports), _joins(reports)]
-    said = [("warning", text) for report in reports for text in report.get("warnings", ())]
-    said += [
-        ("mended", f"{r['kind']} in {r['file']}: {r['count']} times, {r['left_out']} records lost")
-        for report in reports
-        for r in report.get("repairs", ())
-    ]
-    said += [
-        ("added", f"{count} {what}")
-        for report in reports
-        for what, count in (report.get("added") or {}).items()
-    ]
-    rows = [
-        [name(kind), sentence(told), number(count)] for (kind, told), count in Counter(said).items()
-    ]
-    columns = [Column("what", text=True), Column("of what", text=True), Column("ranks")]
-    caption = "What had to be mended or added, and warnings."
-    section.tables.append(Grid("account-said", caption, columns, rows))
-    return section
-
-
-def _records(reports: list[dict[str, Any]]) -> Grid:
-    sums: dict[str, Counter[str]] = {}
-    for report in reports:
-        tallies = {"nodes of the host trace": report.get("host_nodes") or {}}
-        tallies |= {f"profile: {what}": tally for what, tally in report.get("records", {}).items()}
-        for what, tally in tallies.items():
-            entry = sums.setdefault(what, Counter())
-            for key in ("total", "kept", "merged"):
-                entry[key] += tally.get(key, 0)
-            entry["left out"] += sum(item["count"] for item in tally.get("left_out", ()))
-    keys = ("total", "kept", "merged", "left out")
-    rows = [[name(what), *(number(entry[key]) for key in keys)] for what, entry in sums.items()
-            if entry["total"]]  # fmt: skip
-    columns = [Column("records", text=True), *(Column(key) for key in keys)]
-    caption = "Every record that was read: kept as a node, merged into one, or left out."
-    return Grid("account-records", caption, columns, rows)
-
-
-def _left_out(reports: list[dict[str, Any]]) -> Grid:
-    reasons: Counter[str] = Counter()
-    for report in reports:
-        for tally in (report.get("host_nodes") or {}, *report.get("records", {}).values()):
-            for item in tally.get("left_out", ()):
-                reasons[item["reason"]] += item["count"]
-    rows = [[sentence(why), number(count)] for why, count in reasons.most_common()]
-    columns = [Column("reason", text=True), Column("records")]
-    return Grid("account-reasons", "Why records were left out.", columns, rows)
-
-
-def _joins(reports: list[dict[str, Any]]) -> Grid:
-    sums: dict[tuple[str, str], list[int]] = {}
-    for report in reports:
-        for join in report.get("joins", ()):
-            entry = sums.setdefault((join["what"], join["by"]), [0, 0])
-            entry[0] += join["matched"]
-            entry[1] += join["of"]
-    rows = [[name(what), name(by), number(matched), number(of)]
-            for (what, by), (matched, of) in sums.items()]  # fmt: skip
-    columns = [Column("what", text=True), Column("by", text=True), Column("matched"), Column("of")]
-    return Grid("account-joins", "How records found each other.", columns, rows)
 
 
 def findings(found: Validation) -> Section:

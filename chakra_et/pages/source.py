@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from chakra_et.conversion import trace_set
 from chakra_et.converters.format import View
@@ -15,6 +12,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.files import read_set
 from chakra_et.inputs import open_input
 from chakra_et.model import TraceSet
+from chakra_et.pages.account import Report, reports_in
 from chakra_et.search import names_in, trace_files
 
 
@@ -25,7 +23,7 @@ class Opened:
     """
 
     traces: TraceSet
-    reports: list[dict[str, Any]] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
     told_by: str = ""
 
 
@@ -37,7 +35,7 @@ def open_run(source: Path) -> Opened:
     if _holds_ets(source):
         return Opened(read_set(source), *_kept_reports(source))
     conversions = convert_files(source, None)
-    reports = [conversion.report.as_dict() for conversion in conversions]
+    reports = [Report.of(conversion.report.as_dict()) for conversion in conversions]
     return Opened(trace_set(conversions), reports, "this conversion")
 
 
@@ -51,21 +49,14 @@ def _holds_ets(source: Path) -> bool:
         return False
 
 
-def _kept_reports(source: Path) -> tuple[list[dict[str, Any]], str]:
+def _kept_reports(source: Path) -> tuple[list[Report], str]:
     """The reports of a conversion in a directory, or in that of a file, and what holds them."""
     folder = source if source.is_dir() else source.parent
-    if not folder.is_dir():
-        return [], ""
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         try:
-            given = open_input(path)
-            if not given.format.own:
-                continue
-            content = msgspec.json.decode(path.read_bytes())
-        except (ChakraError, OSError, msgspec.DecodeError):
+            reports = reports_in(path.read_bytes()) if open_input(path).format.own else []
+        except (ChakraError, OSError):
             continue
-        found = content.get("conversions", [content]) if isinstance(content, dict) else []
-        reports = [one for one in found if isinstance(one, dict) and "host_nodes" in one]
         if reports:
             return reports, path.name
     return [], ""

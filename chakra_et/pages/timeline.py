@@ -53,7 +53,8 @@ class Boxes:
 class Timeline:
     """A window of a run: lanes, boxes, names, and the stretches of the critical path in it.
 
-    Operations that are shorter than `joined_ns` were joined with their neighbours into blocks.
+    Operations that are shorter than `joined_ns` were joined with their neighbours into blocks. A
+    long path is drawn in stretches of `path_step_ns`, each where most of it is; else that is 0.
     """
 
     begin_ns: int
@@ -62,6 +63,7 @@ class Timeline:
     names: list[str]
     boxes: Boxes
     path: dict[str, Rows]
+    path_step_ns: int
     operations: int
     joined_ns: int
     joined: int
@@ -108,9 +110,13 @@ def make_timeline(
     boxes = _within(_joint(parts), begin, end)
     operations = len(boxes)
     boxes, joined_ns, joined = _fitted(boxes, end - begin)
-    on_path = {} if path is None else _stretches(groups, path, placed, names, begin, end)
+    on_path, path_step_ns = (
+        ({}, 0) if path is None else _stretches(groups, path, placed, begin, end)
+    )
     shorter = [shown(name)[:_NAME_WIDTH] for name in names]
-    return Timeline(begin, end, lanes, shorter, boxes, on_path, operations, joined_ns, joined)
+    return Timeline(
+        begin, end, lanes, shorter, boxes, on_path, path_step_ns, operations, joined_ns, joined
+    )
 
 
 def _boxes(times: RankTimes, placed: Placed, first_lane: int, names: dict[str, int]) -> Boxes:
@@ -211,13 +217,14 @@ def _stretches(
     groups: Mapping[str, RankTimes],
     path: RunPath,
     placed: Mapping[str, tuple[Placed, int]],
-    names: dict[str, int],
     begin: int,
     end: int,
-) -> dict[str, Rows]:
-    """The path in the window as stretches in lanes; neighbours in one lane join where too many."""
+) -> tuple[dict[str, Rows], int]:
+    """The path in the window as stretches in lanes; and of how many ns each is, if of equal ones.
+
+    These are taken where there are too many others.
+    """
     lane, depth = np.full(len(path.row), -1, np.int64), np.zeros(len(path.row), np.int64)
-    name = np.zeros(len(path.row), np.int64)
     for group, (found, first) in placed.items():
         times = groups[group]
         mine = np.flatnonzero(path.rank == times.rank) if group == str(times.rank) else NOWHERE
@@ -227,26 +234,31 @@ def _stretches(
         there = place >= 0
         lane[mine[there]] = found.lane[place[there]] + first
         depth[mine[there]] = found.depth[place[there]]
-        name[mine] = _codes(times, path.row[mine], names)
     kept = (path.took_ns > 0) & (lane >= 0) & (path.until_ns > begin) & (path.since_ns < end)
     since = np.maximum(path.since_ns[kept], begin) - begin
     until = np.minimum(path.until_ns[kept], end) - begin
-    lane, depth, name = lane[kept], depth[kept], name[kept]
-    while len(lane) > MOST_STRETCHES:
-        before = len(lane)
-        begins = _first_of_runs(lane, since, max((end - begin) // MOST_STRETCHES, 1))
-        until = until[np.append(begins[1:], len(lane)) - 1]
-        since, lane, depth, name = since[begins], lane[begins], depth[begins], name[begins]
-        if len(lane) == before:
-            break
-    return {"lane": lane, "depth": depth, "name": name, "start": since, "length": until - since}
+    lane, depth = lane[kept], depth[kept]
+    whole = {"lane": lane, "depth": depth, "start": since, "length": until - since}
+    if len(lane) <= MOST_STRETCHES:
+        return whole, 0
+    width = -(-(end - begin) // MOST_STRETCHES)
+    return _thinned(whole, width), width
 
 
-def _first_of_runs(lane: Rows, since: Rows, width: int) -> Rows:
-    """Where a run of stretches in one lane begins, of those that begin in the same `width` ns."""
-    begins = np.ones(len(lane), np.bool_)
-    begins[1:] = (lane[1:] != lane[:-1]) | (since[1:] // width != since[:-1] // width)
-    return np.flatnonzero(begins)
+def _thinned(path: dict[str, Rows], width: int) -> dict[str, Rows]:
+    """Of all stretches that begin in the same `width` ns one, where the longest of them is."""
+    place = path["start"] // width
+    order = np.lexsort((-path["length"], place))
+    longest = order[np.append(True, place[order][1:] != place[order][:-1])]
+    first = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+    until = np.append(path["start"][first[1:]], path["start"][-1] + path["length"][-1])
+    start = path["start"][first]
+    return {
+        "lane": path["lane"][longest],
+        "depth": path["depth"][longest],
+        "start": start,
+        "length": until - start,
+    }
 
 
 def _packed(column: npt.NDArray[Any]) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from places import EXAMPLES
 from runs import MS, balanced, built, host, kernels, straggler, transfers
+from traces import node, trace
 
 from chakra_et.build import Rank
 from chakra_et.conversion import trace_set
@@ -80,6 +82,19 @@ def test_waiting_that_computing_hides_is_no_loss() -> None:
     assert found.meetings[0].skew_ns == 7 * MS
     assert found.waited_ns == found.awaited_ns == {0: 0, 1: 0}
     assert verdict(run, run_path(run), found).rank is None
+
+
+def test_a_path_that_covers_little_of_the_run_says_nothing_of_it() -> None:
+    apart = trace(node(1, took=MS, start=0), node(2, took=MS, start=99 * MS), rank=0)
+    found = limit(TraceSet({0: apart}))
+    assert found.kind == "unknown"
+    assert "the critical path covers 1.0% of it" in found.sentence
+
+
+@pytest.mark.parametrize("nodes", [[], [node(1, took=0, start=5)]])
+def test_a_run_in_which_nothing_takes_time_has_no_limit(nodes: list[Any]) -> None:
+    found = limit(TraceSet({0: trace(*nodes, rank=0)}))
+    assert found.kind == "none"
 
 
 def test_a_trace_without_a_path_has_no_limit() -> None:

@@ -77,6 +77,10 @@ def test_it_has_all_sections_and_a_link_to_each(example: str) -> None:
     assert [f"#{name}" for name in SECTIONS] == links[1:]
 
 
+def test_the_same_traces_give_the_same_page(example: str, tmp_path: Path) -> None:
+    assert page_of(EXAMPLES / "ddp_2rank", tmp_path) == example
+
+
 def test_nothing_on_it_asks_a_network(example: str) -> None:
     page = Reader(example)
     for _, attributes in page.elements:
@@ -115,6 +119,21 @@ def test_a_report_beside_the_traces_is_the_account(tmp_path: Path) -> None:
     page = Reader(page_of(folder, tmp_path))
     assert "From the report in report.json." in page.text["p"]
     assert f"{total:,}" in page.text["td"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"producer": "chakra-et 1", "host_nodes": 5}',
+        b'{"conversions": [{"producer": "chakra-et 1", "host_nodes": {"left_out": {}}}]}',
+        b'{"producer": "chakra-et 1"',
+        b'{"producer": "chakra-et 1", "host_nodes": {"total": 1e999}}',
+    ],
+)
+def test_a_damaged_report_is_no_account(content: bytes, tmp_path: Path) -> None:
+    (saved(built(kernels), tmp_path) / "report.json").write_bytes(content)
+    page = Reader(page_of(tmp_path, tmp_path))
+    assert any("There is no report of a conversion" in words for words in page.text["p"])
 
 
 def test_names_stay_text(tmp_path: Path) -> None:
@@ -230,6 +249,13 @@ def test_a_window_outside_of_the_run_is_refused(tmp_path: Path) -> None:
     done = chakra("report", source, "-o", tmp_path / "p.html", "--window=10,20")
     assert done.code == 2
     assert "no time of this run, which lasts 10 ms" in done.errors
+
+
+def test_a_page_may_lie_beside_the_traces(tmp_path: Path) -> None:
+    source = saved(built(kernels), tmp_path)
+    for _ in range(2):
+        done = chakra("report", source, "-o", source / "report.html")
+        assert done.code == 0, done.errors
 
 
 def test_an_input_is_not_replaced(tmp_path: Path) -> None:

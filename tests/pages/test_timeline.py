@@ -43,7 +43,6 @@ def test_short_operations_join_and_none_is_lost(
 ) -> None:
     whole = drawn(recorded)
     monkeypatch.setattr(timeline, "MOST_BOXES", 500)
-    monkeypatch.setattr(timeline, "MOST_STRETCHES", 100)
     found = drawn(recorded)
     assert len(found.boxes) <= 500
     assert int(found.boxes.count.sum()) == whole.operations
@@ -51,8 +50,23 @@ def test_short_operations_join_and_none_is_lost(
     assert found.joined == int((whole.boxes.length < found.joined_ns).sum())
     one = found.boxes.count == 1
     assert (found.boxes.length[~one] <= 2 * found.joined_ns).all()
-    assert len(found.path["lane"]) <= 100
-    assert int(found.path["length"].sum()) <= found.end_ns - found.begin_ns
+
+
+def test_a_long_path_is_drawn_from_its_begin_to_its_end_in_equal_stretches(
+    recorded: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = drawn(recorded)
+    assert whole.path_step_ns == 0
+    monkeypatch.setattr(timeline, "MOST_STRETCHES", 100)
+    found = drawn(recorded)
+    assert 40 < len(found.path["lane"]) <= 100
+    assert found.path_step_ns == -(-(found.end_ns - found.begin_ns) // 100)
+    start, length = found.path["start"], found.path["length"]
+    assert (start[:-1] + length[:-1] == start[1:]).all()
+    for place in (0, -1):
+        assert start[place] + (place and length[place]) == (
+            whole.path["start"][place] + (place and whole.path["length"][place])
+        )
 
 
 def test_a_window_holds_what_lies_in_it() -> None:

@@ -33,7 +33,7 @@
   // What a box or stretch is drawn at, in the view of all ranks or of one.
   const ranks = [...new Set(data.lanes.map(([rank]) => rank))];
   const KINDS = ["host", "device", "communication"];
-  let view, rows, rowOfLane;
+  let view, rows, rowOfLane, laneHeight = 19;
   function arrange(rank) {
     view = rank;
     rows = [];
@@ -103,24 +103,50 @@
     drawPath();
     label();
   }
+  const plotWidth = () => Math.max((chart.clientWidth || 800) - 90, 100);
+  // The path in the window; where it changes lanes more often than there are pixels, the lane that
+  // has most of it counts for a few of them.
   function drawPath() {
     const x = [], y = [];
-    if (by("show-path")?.checked ?? false)
-      for (let i = 0; i < stretches; i++) {
-        const there = rowOfLane[path.lane[i]] >= 0;
-        const level = there ? topOf(path.lane[i], path.depth[i]) + 0.97 : NaN;
-        const from = path.start[i] / MS;
+    if (by("show-path")?.checked ?? false) {
+      for (const [from, to, level] of visiblePath()) {
         if (x.length && x.at(-1) < from) { x.push(from); y.push(y.at(-1)); }
-        x.push(from, (path.start[i] + path.length[i]) / MS);
+        x.push(from, to);
         y.push(level, level);
       }
+    }
     pathSource.data = { x, y };
   }
+  function visiblePath() {
+    const found = [], from = range.start, to = range.end;
+    for (let i = 0; i < stretches; i++) {
+      const start = path.start[i] / MS, end = (path.start[i] + path.length[i]) / MS;
+      if (end < from || start > to) continue;
+      found.push([start, end, rowOfLane[path.lane[i]] >= 0 ? topOf(path.lane[i], path.depth[i]) + 0.97 : NaN]);
+    }
+    const bins = Math.floor(plotWidth() / 4);
+    if (found.length <= bins) return found;
+    const width = (to - from) / bins, sums = Array.from({ length: bins }, () => new Map());
+    for (const [start, end, level] of found)
+      for (let bin = Math.max(0, Math.floor((start - from) / width)); bin < bins && from + bin * width < end; bin++) {
+        const part = Math.min(end, from + (bin + 1) * width) - Math.max(start, from + bin * width);
+        sums[bin].set(level, (sums[bin].get(level) ?? 0) + part);
+      }
+    const thinned = [];
+    sums.forEach((levels, bin) => {
+      if (!levels.size) return;
+      const [level] = [...levels].reduce((a, b) => (b[1] > a[1] ? b : a));
+      const last = thinned.at(-1);
+      if (last && Object.is(last[2], level) && last[1] >= from + bin * width - width / 2) last[1] = from + (bin + 1) * width;
+      else thinned.push([from + bin * width, from + (bin + 1) * width, level]);
+    });
+    return thinned;
+  }
   function label() {
-    const width = (chart.clientWidth || 800) - 90, per = width / (range.end - range.start);
+    const per = plotWidth() / (range.end - range.start);
     const ink = css("--box-ink"), x = [], y = [], text = [], color = [];
     const taken = new Map();
-    for (let at = shown.length - 1; at >= 0 && text.length < 400; at--) {
+    for (let at = shown.length - 1; at >= 0 && text.length < 400 && laneHeight >= 12; at--) {
       const i = shown[at];
       const from = Math.max(boxes.start[i] / MS, range.start), to = Math.min((boxes.start[i] + boxes.length[i]) / MS, range.end);
       const pixels = (to - from) * per;
@@ -153,13 +179,18 @@
   function choose(rank) {
     arrange(rank);
     const end = rows.length ? rows.at(-1).bottom : 1;
-    const height = Math.max(4, Math.min(view === null ? 19 : 22, 900 / end));
+    const height = Math.max(1, Math.min(view === null ? 19 : 22, 900 / end));
+    laneHeight = height;
     plot.height = Math.round(end * height + 56);
     levels.setv({ start: end + 0.1, end: -0.1 });
-    const ticks = rows.map((row) => (row.top + row.bottom) / 2);
+    // Where lanes are too low for a text each, the first lane of some ranks has one.
+    const few = rows.filter((row, i) => height >= 9 || i === 0 || rows[i - 1].rank !== row.rank);
+    const every = Math.max(1, Math.ceil(few.length * 10 / (end * height)));
+    const named = few.filter((_, i) => i % every === 0);
+    const ticks = named.map((row) => (row.top + row.bottom) / 2);
     plot.yaxis.ticker = new Bokeh.FixedTicker({ ticks, minor_ticks: [] });
-    plot.yaxis.major_label_overrides = new Map(ticks.map((tick, i) => [tick, rows[i].label]));
-    plot.yaxis.major_label_text_font_size = height < 11 ? "8px" : "11px";
+    plot.yaxis.major_label_overrides = new Map(ticks.map((tick, i) => [tick, named[i].label]));
+    plot.yaxis.major_label_text_font_size = height < 12 ? "9px" : "11px";
     pickSource.data = { left: [], right: [], top: [], bottom: [] };
     draw();
     tellWindow();
@@ -178,7 +209,7 @@
   let pause = 0;
   function moved() {
     clearTimeout(pause);
-    pause = setTimeout(() => { label(); tellWindow(); }, 80);
+    pause = setTimeout(() => { drawPath(); label(); tellWindow(); }, 80);
   }
   range.change.connect(moved);
   new ResizeObserver(moved).observe(chart);
