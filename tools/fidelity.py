@@ -171,7 +171,7 @@ def single_steps(found: list[Step]) -> Iterator[str]:
         cells = [
             name,
             str(len(mine)),
-            f"{max((s.figures.span_error for s in mine), key=abs):+.3%}",
+            f"{max((s.figures.span_error or 0 for s in mine), key=abs):+.3%}",
             f"{max(s.figures.kernel_start_error['p95'] for s in mine):.3%}",
             str(sum(step.released for step in mine)),
             f"{outside / 1e6:.3f}",
@@ -187,7 +187,7 @@ def together(traces: dict[str, TraceSet]) -> Iterator[str]:
     for name, ranks in traces.items():
         done = replay(ranks)
         unmatched = "; ".join(f"{n}: {reason}" for reason, n in done.unmatched.items()) or "none"
-        worst = max((f.span_error for f in done.figures.values()), key=abs)
+        worst = max((f.span_error or 0 for f in done.figures.values()), key=abs)
         p95 = max(f.kernel_start_error["p95"] for f in done.figures.values())
         yield (f"| {name} | {len(ranks)} | {done.matched} | {unmatched} | {worst:+.3%} | "
                f"{p95:.3%} |")  # fmt: skip

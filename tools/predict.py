@@ -138,7 +138,7 @@ def measured(
             other = Moved(change(given.trace), given.place, given.missing, given.extra, 0)
             done = replay(other.trace)
             rows.append((
-                abs(figures.span_error), figures.kernel_start_error["p95"],
+                abs(figures.span_error or 0), figures.kernel_start_error["p95"],
                 abs(span_ns(done) / spans[b] - 1), start_error(other, done, traces[b]) / spans[b],
                 moved_total(traces[a], own),
             ))  # fmt: skip

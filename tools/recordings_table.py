@@ -41,7 +41,7 @@ def row(release: str, directory: Path) -> str:
             left_out += _edges_left_out(conversion)
         traces = trace_set(conversions)
         errors += validate(traces).count(Severity.ERROR)
-        worst = max([worst, *(abs(f.span_error) for f in replay(traces).figures.values())])
+        worst = max([worst, *(abs(f.span_error or 0) for f in replay(traces).figures.values())])
     return (
         f"| {release} | {len(folders)}, {ranks} | {joined:,} of {of:,} | {as_said} of {said} "
         f"| {left_out} | {errors} | {worst:.2%} |"
