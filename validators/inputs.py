@@ -43,12 +43,13 @@ class Inputs:
     paths: list[Path] = field(default_factory=list)
 
 
-def from_traces(traces: Trace | TraceSet) -> Inputs:
-    """Inputs from what is in memory."""
+def from_traces(traces: Trace | TraceSet, groups: dict[str, list[int]] | None = None) -> Inputs:
+    """Inputs from what is in memory: traces, and `groups`, the content of comm_groups.json."""
     if isinstance(traces, Trace):
         traces = TraceSet({traces.rank or 0: traces})
     views = {rank: TraceView(trace, rank) for rank, trace in traces.items()}
-    return Inputs(runs=[RunView(views)])
+    file = None if groups is None else (GROUP_FILE, groups)
+    return Inputs(runs=[RunView(views, group_file=file)])
 
 
 def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inputs:

@@ -34,7 +34,8 @@ from chakra_et.passes.order import order_collectives
 from chakra_et.passes.split import show_late_starts, splitting
 from chakra_et.passes.unknown import settle_unknown
 from chakra_et.run_directory import run_directory
-from chakra_et.validators import Validation, validate
+from chakra_et.validators import Validation, profile, run_rules
+from chakra_et.validators.inputs import from_traces
 
 ASTRA_SIM: Final = "astra-sim"
 TARGETS: Final = (ASTRA_SIM,)
@@ -124,7 +125,10 @@ def cure(
     """
     passes = passes_for(target, host=host, cut=cut, split_ns=split_ns)
     cured, changes = run_passes(passes, traces)
-    return Cured(cured, changes, validate(cured, target or "core"))
+    # A simulator is given the file of groups, too.
+    groups = comm_groups(cured) if target == ASTRA_SIM else None
+    left = run_rules(from_traces(cured, groups), profile(target or "core"))
+    return Cured(cured, changes, left)
 
 
 def write_for_astra_sim(

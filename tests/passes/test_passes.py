@@ -455,3 +455,13 @@ def test_broken_graph_can_be_cured_if_cycles_may_be_cut(data: Path) -> None:
     assert cured.left.rules == {"ET711", "ET723"}
     assert cured.changes["drop-bad-edges"][0].count == 1277
     assert cured.changes["demote-calls"][0].count == 14
+
+
+def test_a_rank_whose_others_are_missing_is_not_ready(tmp_path: Path) -> None:
+    """What is written and what is said agree: a simulator cannot run it."""
+    alone = trace(coll(1), rank=0, world=2)
+    cured = passes.cure(TraceSet({0: alone}), "astra-sim")
+    passes.write_for_astra_sim(cured.traces, tmp_path, "t")
+    beside = validate(tmp_path, "astra-sim")
+    assert cured.left.rules == beside.rules == {"ET501"}
+    assert cured.left.exit_code() == beside.exit_code() == 1

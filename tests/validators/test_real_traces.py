@@ -84,8 +84,13 @@ def test_what_is_said_of_real_recordings_is_true(data: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [*CONVERTED, *RUNS[:2], "torch213/tp_2rank"])
 def test_our_own_output_has_no_errors(data: Path, name: str) -> None:
-    assert validate(real(data, name)).exit_code() == 0
-    assert cure(real(data, name), "astra-sim").left.exit_code() == 0
+    traces = real(data, name)
+    assert validate(traces).exit_code() == 0
+    errors = {
+        o.rule.id for o in cure(traces, "astra-sim").left.outcomes if o.severity.label == "error"
+    }
+    # Some are of one rank of a larger run, which a simulator cannot run alone.
+    assert errors == ({"ET501"} if (traces.world_size or 0) > len(traces) else set())
 
 
 def test_waits_that_were_recorded_are_no_regress_of_the_clock(data: Path) -> None:

@@ -77,6 +77,8 @@ def group_file(run: RunView) -> Hits:
     if run.group_file is None:
         return NOTHING
     path, groups = run.group_file
+    # Ranks of the run that are missing are another matter.
+    world = max([run.world_size or 0, *(rank + 1 for rank in run.views)])
     found = []
     if not isinstance(groups, dict):
         return Hits.of([Finding("no JSON object of lists of ranks", path=path)])
@@ -88,7 +90,7 @@ def group_file(run: RunView) -> Hits:
             found.append(Finding(f"key {key!r} is no number above 0", path=path))
         if not isinstance(ranks, list) or not ranks:
             found.append(Finding(f"group {key!r} is no list of ranks", path=path))
-        elif strange := [r for r in ranks if type(r) is not int or r not in run.views]:
+        elif strange := [r for r in ranks if type(r) is not int or not 0 <= r < world]:
             found.append(Finding(f"group {key!r} has ranks without a trace: {strange}", path=path))
     for view in run.views.values():
         names = np.unique(view.texts("pg_name")[view.collectives].astype(str)).tolist()

@@ -26,8 +26,11 @@ _LISTED: Final = 8
     cure="Add their files, or make the network as large as the traces are many.",
 )
 def missing_ranks(run: RunView) -> Hits:
-    """Holes among the ranks of a run of which more than one was given."""
-    if len(run.views) < 2:
+    """Holes among the ranks of a run.
+
+    A single trace is no run, unless comm_groups.json beside it shows that a simulator is to run it.
+    """
+    if len(run.views) < 2 and run.group_file is None:
         return NOTHING
     world = max(run.world_size or 0, max(run.views) + 1)
     missing = [rank for rank in range(world) if rank not in run.views]
