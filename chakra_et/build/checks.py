@@ -19,7 +19,7 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.validators.sequences import EQUAL_SIZES
 
 if TYPE_CHECKING:
-    from chakra_et.build.rank import Rank
+    from chakra_et.build.template import Talking
     from chakra_et.build.workload import Workload
 
 
@@ -42,18 +42,17 @@ class Checks:
         self._collectives: dict[str, list[tuple[Talk, Ranks]]] = {}
         self._messages: list[tuple[NodeType, Peer, Talk, Ranks]] = []
 
-    def add(self, program: Rank, ranks: Ranks) -> None:
+    def add(self, columns: Talking, ranks: Ranks) -> None:
         """Take in a program and the ranks that run it."""
-        graph = program.graph
-        operations = list(graph.operations)
         groups: dict[str, Talk] = {}
         peers: dict[tuple[NodeType, Peer], Talk] = {}
-        for row, place in zip(graph.communication, graph.places, strict=True):
-            operation = operations[graph.operation_of[row]]
-            if operation.family is not None:
+        codes = columns.operation_of[columns.communication].tolist()
+        for code, place in zip(codes, columns.places, strict=True):
+            operation = columns.operations[code]
+            if operation.peer is None:
+                assert operation.family is not None
                 talk = groups.setdefault(operation.family, Talk([], []))
             else:
-                assert operation.peer is not None
                 talk = peers.setdefault((operation.type, operation.peer), Talk([], []))
             talk.operations.append(operation)
             talk.places.append(place)

@@ -45,6 +45,8 @@ class Programmed:
         self.operation_of = np.array(graph.operation_of, np.int64)
         self.tags_of = np.array(graph.tags_of, np.int64)
         self.count = len(self.operation_of)
+        self.communication = np.array(graph.communication, np.int64)
+        self.places = graph.places
         self.edges = self._edges()
 
     def _edges(self) -> Edges:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,8 @@ from typing import Any, Final
 
 import zstandard
 
-from chakra_et.build.template import Template, templates
+from chakra_et.build.grid import Ranks
+from chakra_et.build.template import Columns, Template, templates
 from chakra_et.build.workload import Program, Watch, Workload
 from chakra_et.errors import OutputError
 from chakra_et.io.output import write_json
@@ -80,6 +82,24 @@ def write_workload(
     Raises OutputError where a file cannot be written or the disk has no room, BuildError where the
     programs do not fit together.
     """
+    programs = workload.programs(program, watch)
+    return write_programs(
+        workload, programs, directory, prefix=prefix, compressed=compressed, jobs=jobs, force=force
+    )
+
+
+def write_programs(
+    workload: Workload,
+    programs: Iterable[tuple[Columns, Ranks]],
+    directory: str | Path,
+    *,
+    prefix: str = "trace",
+    compressed: bool = False,
+    jobs: int | None = None,
+    force: bool = False,
+    seen: Callable[[Template], None] | None = None,
+) -> Written:
+    """As `write_workload`, of columns with the ranks that run them; `seen` sees each template."""
     target = Path(directory)
     written = Written(workload)
     suffix = "et.zst" if compressed else "et"
@@ -87,9 +107,11 @@ def write_workload(
         run_directory(target, prefix, force) as run,
         ThreadPoolExecutor(jobs or os.cpu_count()) as pool,
     ):
-        for columns, ranks in workload.programs(program, watch):
+        for columns, ranks in programs:
             written.programs += 1
             for template in templates(columns, ranks):
+                if seen is not None:
+                    seen(template)
                 if not compressed:
                     _refuse_full_disk(target, len(template.data) * len(template.ranks))
                 of_rank = {r: run.path(f"{prefix}.{r}.{suffix}") for r in template.ranks.tolist()}

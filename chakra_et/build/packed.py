@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 import zstandard
 
+from chakra_et.build.grid import Ranks
 from chakra_et.build.output import GROUP_FILE, MANIFEST, Written
-from chakra_et.build.template import Template, head, slot_value, templates
+from chakra_et.build.template import Columns, Template, head, slot_value, templates
 from chakra_et.build.workload import Program, Watch, Workload
 from chakra_et.converters.et import decode_et
 from chakra_et.errors import ChakraError, FormatError
@@ -32,12 +33,25 @@ def write_packed(
     workload: Workload, program: Program, path: str | Path, *, watch: Watch | None = None
 ) -> Written:
     """Write all ranks into one file, whole or not at all. Raises as `write_workload` does."""
+    return pack_programs(workload, workload.programs(program, watch), path)
+
+
+def pack_programs(
+    workload: Workload,
+    programs: Iterable[tuple[Columns, Ranks]],
+    path: str | Path,
+    *,
+    seen: Callable[[Template], None] | None = None,
+) -> Written:
+    """As `write_packed`, of columns with the ranks that run them; `seen` sees each template."""
     written = Written(workload)
     kept: list[TemplateTable] = []
     with atomic_output(path) as stream, zipfile.ZipFile(stream, "w") as archive:
-        for columns, ranks in workload.programs(program, watch):
+        for columns, ranks in programs:
             written.programs += 1
             for template in templates(columns, ranks):
+                if seen is not None:
+                    seen(template)
                 for name, data in _parts(template).items():
                     packed = zstandard.ZstdCompressor(level=3).compress(data)
                     _store(archive, f"{name}.{len(kept)}.zst", packed)

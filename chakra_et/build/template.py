@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.build.columns import Programmed
 from chakra_et.build.grid import Ranks
 from chakra_et.build.operation import Operation, Peer
 from chakra_et.converters.et import fields
@@ -23,10 +22,33 @@ from chakra_et.converters.et.attribute_codec import encode_attribute
 from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
 from chakra_et.converters.et.wire import Heads, field_bytes, varint
 from chakra_et.definitions import Kind, NodeType
-from chakra_et.model import AttributeKey
+from chakra_et.model import AttributeKey, Trace
 
 if TYPE_CHECKING:
+    from chakra_et.build.places import Place
     from chakra_et.build.workload import Workload
+
+
+class Talking(Protocol):
+    """What a program communicates.
+
+    `communication` holds the rows that name a group or a peer, `operation_of` the operation of
+    every row; `places` says of each of those rows where it was asked for.
+    """
+
+    operations: list[Operation]
+    operation_of: npt.NDArray[np.int64]
+    communication: npt.NDArray[np.int64]
+    places: list[Place]
+
+
+class Columns(Talking, Protocol):
+    """The nodes of a program: all but what differs between the ranks that run it."""
+
+    workload: Workload
+
+    def trace(self, rank: int) -> Trace:
+        """The trace of a rank that runs this program."""
 
 
 @dataclass
@@ -74,7 +96,7 @@ def head(workload: Workload, rank: int) -> bytes:
     return varint(len(metadata)) + metadata
 
 
-def templates(columns: Programmed, ranks: Ranks) -> Iterator[Template]:
+def templates(columns: Columns, ranks: Ranks) -> Iterator[Template]:
     """As few templates as the widths of peers allow."""
     peers = sorted({op.peer for op in columns.operations if op.peer is not None}, key=repr)
     kind_of = np.zeros(len(ranks), np.int64)
@@ -105,10 +127,11 @@ def _widths(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return widths
 
 
-def _template(columns: Programmed, ranks: Ranks) -> Template:
+def _template(columns: Columns, ranks: Ranks) -> Template:
     """The records of all nodes in one piece, and the slots in it."""
     rank = int(ranks[0])
-    bodies = [body for block in encode_nodes(columns.trace(rank)) for body in block]
+    trace = columns.trace(rank)
+    bodies = [body for block in encode_nodes(trace) for body in block]
     heads = list(map(Heads(b"").__getitem__, map(len, bodies)))
     data = b"".join(chain.from_iterable(zip(heads, bodies, strict=True)))
     ends = np.cumsum(np.fromiter(map(len, heads), np.int64, len(heads)))
@@ -117,7 +140,7 @@ def _template(columns: Programmed, ranks: Ranks) -> Template:
     widths: dict[_Key, int] = {}
     known: dict[int, list[tuple[_Key, bytes, int]]] = {}
     workload = columns.workload
-    for row in columns.graph.communication.tolist():
+    for row in columns.communication.tolist():
         code = int(columns.operation_of[row])
         if code not in known:
             known[code] = list(_slots(workload, columns.operations[code], rank))
@@ -128,7 +151,7 @@ def _template(columns: Programmed, ranks: Ranks) -> Template:
             offsets.setdefault(key, []).append(end - behind - width)
             widths[key] = width
     slots = [Slot(widths[key], np.array(at, np.int64), *key) for key, at in offsets.items()]
-    return Template(workload, ranks, data, slots, len(bodies), len(columns.edges))
+    return Template(workload, ranks, data, slots, len(bodies), len(trace.edges))
 
 
 _Key: TypeAlias = "tuple[str | None, Peer | None]"
@@ -140,7 +163,7 @@ def _slots(
     """The slots in the node of an operation: the attribute that ends with it, and its width."""
     if operation.family is not None:
         yield _slot(workload, "pg_name", (operation.family, None), rank)
-    elif operation.peer is not None:
+    if operation.peer is not None:
         sends = operation.type == NodeType.COMM_SEND
         itself, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
         yield _slot(workload, itself, (None, None), rank)

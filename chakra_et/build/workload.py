@@ -105,8 +105,8 @@ class Workload:
             copies = self.grid.alike(first, rank.looked_at)
             copies = copies[left[copies] & self._members_alike(rank, first, copies)]
             left[copies] = False
-            checks.add(rank, copies)
             columns = Programmed(rank)
+            checks.add(columns, copies)
             if watch is not None:
                 watch(columns, copies)
             yield columns, copies
