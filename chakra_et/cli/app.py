@@ -48,6 +48,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "generate": ("generate", {}),
     "anonymise": ("anonymise", {}),
     "audit": ("audit", {}),
+    "scale": ("scale", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),
 }

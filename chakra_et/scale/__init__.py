@@ -9,8 +9,8 @@ from chakra_et.scale.layout import Layout, parse_grid
 from chakra_et.scale.proofs import Proofs
 from chakra_et.scale.scale import (
     Degree,
-    ScalePlan,
     Scaled,
+    ScalePlan,
     parse_degree,
     plan_scale,
     write_scaled,
@@ -21,8 +21,8 @@ __all__ = [
     "Degree",
     "Gathered",
     "Layout",
-    "ScalePlan",
     "Proofs",
+    "ScalePlan",
     "Scaled",
     "parse_degree",
     "parse_grid",

@@ -23,8 +23,8 @@ class Kin:
     """Groups that differ by where they lie alone: no two share a rank.
 
     `name` tells families apart; `purpose` is what the makers call such groups, empty where they do
-    not. `offsets` are the ranks of a group, counted from its first. `calls` are those of all ranks.
-    `named` says that nodes or tables name these groups.
+    not. `offsets` are the ranks of a group, counted from its first. `calls` are those of all ranks,
+    `ranks` all members. `named` says that nodes or tables name these groups.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Kin:
     told: ProcessGroup | None = None
     named: bool = False
     calls: list[tuple[Call, int]] = field(default_factory=list)
+    ranks: set[int] = field(default_factory=set)
 
     @property
     def size(self) -> int:
@@ -72,12 +73,13 @@ def find_kin(sources: Sequence[Source]) -> list[Kin]:
         purpose = "" if told is None or told.description.startswith("was ") else told.description
         offsets = tuple(rank - key[1][0] for rank in key[1])
         ordinal = 0
-        while (kin := found.get((purpose, offsets, ordinal))) and _meets(kin, key):
+        while (kin := found.get((purpose, offsets, ordinal))) and kin.ranks & set(key[1]):
             ordinal += 1
         if kin is None:
             kin = Kin("", purpose, offsets, told=told)
             found[purpose, offsets, ordinal] = kin
         kin.groups.append(key)
+        kin.ranks |= set(key[1])
         kin.named |= told is not None
         of_group[key] = kin
     for source in sources:
@@ -123,12 +125,6 @@ def _members(sources: Sequence[Source]) -> dict[GroupKey, ProcessGroup | None]:
 
 def _number(name: str) -> int:
     return int(name) if name.isascii() and name.isdigit() else 1 << 62
-
-
-def _meets(kin: Kin, key: GroupKey) -> bool:
-    """Whether a group shares a rank with one of a family."""
-    ranks = set(key[1])
-    return any(ranks & set(other) for _, other in kin.groups)
 
 
 def _name(every: list[Kin]) -> None:

@@ -119,24 +119,16 @@ def _role(
 def _strides(kin: Kin) -> list[tuple[int, int]]:
     """A group as steps along axes: strides and lengths, the smallest first.
 
-    Raises ChakraError for a group that has no such steps.
+    Equal groups that cover a row of ranks without gaps are always of this form.
     """
     found: list[tuple[int, int]] = []
-    left = list(kin.offsets)
+    left = kin.offsets
     while len(left) > 1:
-        stride = left[1]
-        length = 1
+        stride, length = left[1], 1
         while length < len(left) and left[length] == length * stride:
             length += 1
-        rest = left[::length]
-        whole = sorted(base + step * stride for base in rest for step in range(length))
-        if whole != left:
-            raise ChakraError(
-                f"group {kin.name!r} of ranks {list(kin.groups[0][1])} is no part of a grid",
-                remedy=_REMEDY,
-            )
         found.append((stride, length))
-        left = rest
+        left = left[::length]
     return found
 
 

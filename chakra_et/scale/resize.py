@@ -107,8 +107,10 @@ class _Resizer:
         element = self._element(codes, call.size_bytes)
         old = (call.size_bytes or 0) // element
         unit = self._alignment if old % self._alignment == 0 else 1
-        given = self._parts.get(old) or part(old, grows.old, grows.new)
-        new = given if unit == 1 else part(old // unit, grows.old, grows.new) * unit
+        given = part(old, grows.old, grows.new)
+        new = part(old // unit, grows.old, grows.new) * unit
+        if unit == 1:
+            new = self._parts.get(old, new)
         self._set("comm_size", rows, new * element)
         self._elements(rows, new, new * grows.new)
         if self._texts.lengths(codes[0]) == [old]:
@@ -176,7 +178,7 @@ class _Resizer:
         if not grows.divides or len(lengths) != 1 or min(lengths) <= 0:
             return
         (old,) = lengths
-        new = self._parts.get(old) or part(old, grows.old, grows.new)
+        new = part(old, grows.old, grows.new)
         self._put(np.array([row]), codes, {old: new}, {old: new})
         for name in ("num_ops", "tensor_size"):
             value = self._view.integers(name)[row]

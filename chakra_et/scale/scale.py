@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ from chakra_et.scale.resize import Growth
 from chakra_et.scale.sizes import Gathered, Rule, refuse_axis, rules_of
 from chakra_et.scale.sources import Source, read_sources
 
+LARGEST_WORLD: Final = 1 << 20
+"""Most ranks of a set: each file lists the members of its groups."""
 _DEGREE: Final = re.compile(r"(?:(\d+)->)?(\d+)")
 Step = Callable[[int, int], None]
 
@@ -51,7 +54,10 @@ def parse_degree(axis: str, text: str) -> Degree:
     """The degree that `4->512` or `512` says. Raises ChakraError for another text."""
     match = _DEGREE.fullmatch(text.replace(" ", ""))
     if match is None or int(match[2]) < 1:
-        raise ChakraError(f"--{axis} {text!r} is no degree", remedy="Write it like 4->512, or 512.")
+        raise ChakraError(
+            f"--{axis} {text!r} is no degree",
+            remedy="Write 512, or '4->512' in quotes: the shell takes a bare > for itself.",
+        )
     return Degree(int(match[2]), None if match[1] is None else int(match[1]))
 
 
@@ -200,6 +206,11 @@ def _sizes(grid: Grid, degrees: Mapping[str, Degree]) -> dict[str, int]:
             )
         refuse_axis(axis)
         sizes[axis] = _size(name, degree, grid.axes[axis], inner)
+    ranks = math.prod({**grid.axes, **sizes}.values())
+    if ranks > LARGEST_WORLD:
+        raise ChakraError(
+            f"that would be {ranks:,} ranks", remedy=f"{LARGEST_WORLD:,} are the most there can be."
+        )
     return sizes
 
 
