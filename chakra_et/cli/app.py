@@ -46,9 +46,9 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "compare-sim": ("compare_sim", {}),
     "analyze": ("analyze", {}),
     "generate": ("generate", {}),
+    "scale": ("scale", {}),
     "anonymise": ("anonymise", {}),
     "audit": ("audit", {}),
-    "scale": ("scale", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),
 }

@@ -77,7 +77,7 @@ def compare(few: Plan, many: Plan, *, tensors: bool = False, **degrees: int) -> 
         return differences(scale(place / "few", place / "scaled", **degrees), place / "many")
 
 
-@settings(max_examples=12)
+@settings(max_examples=settings().max_examples // 8)
 @given(told=options, old=st.sampled_from([2, 4]), times=st.sampled_from([2, 4]), tensors=...)
 @example(told={"model": SMALL, "zero": 3, "tp": 2, "pp": 2}, old=4, times=8, tensors=False)
 @example(told={"model": GPT_SMALL, "zero": 2, "cp": 2}, old=4, times=8, tensors=True)
@@ -109,7 +109,7 @@ def wider(model: Model, times: int) -> Model:
     )
 
 
-@settings(max_examples=6)
+@settings(max_examples=settings().max_examples // 16)
 @given(model=st.sampled_from([SMALL, GPT_SMALL]), pp=st.sampled_from([1, 2]), dp=st.integers(1, 2),
        zero=st.integers(0, 3))  # fmt: skip
 def test_more_tensor_parallel_ranks_are_a_wider_model(
