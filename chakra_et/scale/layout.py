@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,9 @@ from chakra_et.scale.roles import role_of_family, role_of_messages
 from chakra_et.scale.sources import Source
 
 _REMEDY = "Say how ranks lie with --grid, neighbours first: --grid tp2-dp4."
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+"""Axes that nothing names are called by these; 2^26 ranks have no more axes."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,12 @@ def _from_groups(sources: Sequence[Source], kin: Sequence[Kin]) -> Layout:
                 f"the groups do not lie on one grid of {count} ranks: {names}",
                 remedy="Only rectangular meshes can grow.",
             )
-    plain = Grid({f"axis{low}": high // low for low, high in pairwise(chain)})
+    plain = Grid(
+        {
+            letter: high // low
+            for letter, (low, high) in zip(_LETTERS, pairwise(chain), strict=False)
+        }
+    )
     _check(whole, plain, "one grid")
     named = {axis: _role(axis, plain, whole, sources, steps) for axis in plain.axes}
     return _named(plain, named)

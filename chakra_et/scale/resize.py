@@ -129,8 +129,9 @@ class _Resizer:
         self._set("comm_size", rows, new * element)
         self._elements(rows, new, new // grows.new)
         self._parts[own] = new // grows.new
-        self.lengths |= {own: new // grows.new, old: new}
         after = {own: new // grows.new, old: new}
+        # What later nodes read of it is as long as what it writes: the part, or all in its place.
+        self.lengths |= {length: after[length] for length in made if length in after}
         inputs = after if given == [old] and made == [own] else {}
         self._put(rows, codes, inputs, after)
         if keeps:
@@ -145,7 +146,7 @@ class _Resizer:
         whole = (call.size_bytes or 0) // element
         own = whole // grows.old
         given, made = (self._texts.lengths(code) for code in codes)
-        if len(given) < 2 or made != [own] or given[-1] != own or sum(given[:-1]) != whole:
+        if len(given) < 2 or made != [own] or given[-1] != own:
             return
         new = whole // grows.new
         self._alignment = ZERO_2_ALIGNMENT

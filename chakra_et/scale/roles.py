@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from chakra_et.build.grid import Grid
@@ -61,16 +61,18 @@ def _carried(kin: Kin, sources: Sequence[Source], *, only: bool) -> tuple[str, s
         return "tp", f"within layers: {told}"
     if types[CollectiveType.REDUCE_SCATTER] and types[CollectiveType.ALL_GATHER]:
         return None
-    if _most_of_one_size(kin, sources) >= _OFTEN:
-        return "tp", f"many of one size in a step: {told}"
-    return None
-
-
-def _most_of_one_size(kin: Kin, sources: Sequence[Source]) -> int:
-    """How many collectives of a rank and step are of the commonest size, if most are."""
     sizes: Counter[int | None] = Counter()
     for call, count in kin.calls:
         sizes[call.size_bytes] += count
+    if _most_of_one_size(kin, sources, sizes) >= _OFTEN:
+        return "tp", f"many of one size in a step: {told}"
+    if set(types) == {CollectiveType.ALL_REDUCE} and len(sizes) > 1 == len(set(sizes.values())):
+        return "dp", f"{len(sizes)} sizes, one as often as another, as of buckets: {told}"
+    return None
+
+
+def _most_of_one_size(kin: Kin, sources: Sequence[Source], sizes: Mapping[int | None, int]) -> int:
+    """How many collectives of a rank and step are of the commonest size, if most are."""
     most = max(sizes.values())
     if 2 * most < sum(sizes.values()):
         return 0

@@ -143,7 +143,7 @@ def plan_scale(
     try:
         kin = find_kin(sources)
         layout = find_layout(sources, kin, grid)
-        sizes = _sizes(layout.grid, degrees)
+        sizes = _sizes(layout, degrees)
         growth = _growth(kin, layout.grid, sizes, gathered)
         alike = find_alike(sources, family_names(kin), layout.grid)
         for axis in sizes:
@@ -192,18 +192,21 @@ def write_scaled(
     return Scaled(plan, written, prover.proofs, changed, left_out)
 
 
-def _sizes(grid: Grid, degrees: Mapping[str, Degree]) -> dict[str, int]:
+def _sizes(layout: Layout, degrees: Mapping[str, Degree]) -> dict[str, int]:
     """The new sizes of the grid's axes. Raises ChakraError for degrees that it cannot have."""
     sizes: dict[str, int] = {}
+    grid = layout.grid
+    if grid.world_size == 1:
+        raise ChakraError(
+            "this is a set of one rank: nothing tells what more ranks would communicate",
+            remedy="Record or generate two at least.",
+        )
     for name, degree in degrees.items():
         axis, inner = name, 1
         if name == "dp" and "dp" not in grid.axes and "edp" in grid.axes:
             axis, inner = "edp", grid.axes.get("ep", 1)
         if axis not in grid.axes:
-            raise ChakraError(
-                f"there is no axis {name} in this set: its ranks lie as {grid}",
-                remedy=f"Say what the axes are: --grid {grid}, with other names.",
-            )
+            raise _no_axis(name, layout)
         refuse_axis(axis)
         sizes[axis] = _size(name, degree, grid.axes[axis], inner)
     ranks = math.prod({**grid.axes, **sizes}.values())
@@ -212,6 +215,14 @@ def _sizes(grid: Grid, degrees: Mapping[str, Degree]) -> dict[str, int]:
             f"that would be {ranks:,} ranks", remedy=f"{LARGEST_WORLD:,} are the most there can be."
         )
     return sizes
+
+
+def _no_axis(name: str, layout: Layout) -> ChakraError:
+    told = ", ".join(f"{axis}: {why}" for axis, why in layout.evidence.items())
+    return ChakraError(
+        f"no axis of this set is known to be {name}: its ranks lie as {layout.grid} ({told})",
+        remedy="Say what the axes are with --grid, neighbours first, as in --grid tp2-dp4.",
+    )
 
 
 def _size(name: str, degree: Degree, size: int, inner: int) -> int:

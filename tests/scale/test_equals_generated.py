@@ -79,6 +79,8 @@ def compare(few: Plan, many: Plan, *, tensors: bool = False, **degrees: int) -> 
 
 @settings(max_examples=settings().max_examples // 8)
 @given(told=options, old=st.sampled_from([2, 4]), times=st.sampled_from([2, 4]), tensors=...)
+@example(told={"model": SMALL, "zero": 2, "bucket": 20_000}, old=2, times=2, tensors=False)
+@example(told={"model": GPT_SMALL, "zero": 1, "bucket": 20_000}, old=2, times=2, tensors=False)
 @example(told={"model": SMALL, "zero": 3, "tp": 2, "pp": 2}, old=4, times=8, tensors=False)
 @example(told={"model": GPT_SMALL, "zero": 2, "cp": 2}, old=4, times=8, tensors=True)
 @example(told={"model": MOE_SMALL, "zero": 1, "ep": 2}, old=4, times=8, tensors=False)

@@ -108,8 +108,8 @@ def test_what_was_told_goes_before_what_is_found(tmp_path: Path) -> None:
     """Two axes in one group: nothing tells them apart, but the user may."""
     place = stripped(summing(tmp_path / "set", Workload(rank=8), ["rank"]), lambda _group: "")
     found = layout_of(place)
-    assert found.grid.axes == {"axis1": 8}
-    assert "do not tell" in found.evidence["axis1"]
+    assert found.grid.axes == {"a": 8}
+    assert "do not tell" in found.evidence["a"]
     assert layout_of(place, parse_grid("tp2-dp4")).evidence == {"tp": "told", "dp": "told"}
 
 

@@ -84,7 +84,16 @@ def test_one_rank_tells_nothing_of_more(tmp_path: Path) -> None:
 
 
 def test_an_axis_that_is_not_there(pair: Path) -> None:
-    assert "there is no axis tp in this set: its ranks lie as dp2" in problem_of(pair, tp=4)
+    assert (
+        "no axis of this set is known to be tp: its ranks lie as dp2 (dp: metadata)"
+        in problem_of(pair, tp=4)
+    )
+
+
+def test_a_set_of_one_rank(tmp_path: Path) -> None:
+    assert "this is a set of one rank" in problem_of(
+        made(tmp_path / "set", Workload(dp=1), lambda rank: rank.compute("mm", flops=1)), dp=2
+    )
 
 
 def test_experts_lie_within_replicas(tmp_path: Path) -> None:
