@@ -8,7 +8,7 @@ from chakra_et.recording.libraries import KERNEL_DTYPE, KERNEL_OPERATION, KERNEL
 
 def kernel_name_facts(name: str) -> Facts | None:
     match = KERNEL_OPERATION.search(name.split("(")[0])
-    return Facts(name=match[0], sources=["kernel name"]) if match else None
+    return Facts(name=match["task"] or match[0], sources=["kernel name"]) if match else None
 
 
 def kernel_dtype(name: str) -> str | None:

@@ -29,6 +29,7 @@ OPERATIONS: Final[dict[str, CollectiveType | NodeType]] = {
     "barrier": CollectiveType.BARRIER,
     "send": SEND,
     "recv": RECV,
+    "receive": RECV,
 }
 """Collective names with everything but letters removed, in lower case."""
 
@@ -87,8 +88,8 @@ FUNCTIONAL: Final = "_c10d_functional"
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})
 """Operations that send or receive one message."""
 
-KERNEL: Final = re.compile(r"(?:void )?(nccl|rccl|hccl|msccl)\w*Kernel", re.IGNORECASE)
-"""How names of communication kernels begin."""
+KERNEL: Final = re.compile(r"(?:void )?(?:nccl|rccl|hccl|msccl)\w*Kernel|hcom_\w", re.IGNORECASE)
+"""How names of communication kernels begin; HCCL calls its tasks `hcom_allReduce__520_0_1`."""
 
 _COLLECTIVE: Final = r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
 SUSPECT: Final = re.compile(
@@ -106,7 +107,8 @@ COLLECTIVE_OPERATION: Final = re.compile(
 not: their inputs are not what they send."""
 
 KERNEL_OPERATION: Final = re.compile(
-    r"AllReduce|ReduceScatter|Reduce|AllGatherV?|Broadcast|All[Tt]oAll"
+    r"^hcom_(?P<task>allReduce|reduceScatter|reduce|allGather|broadcast|alltoall|send|receive)"
+    r"|AllReduce|ReduceScatter|Reduce|AllGatherV?|Broadcast|All[Tt]oAll"
 )
 """What a communication kernel does, where its name tells; SendRecv and Generic do not."""
 

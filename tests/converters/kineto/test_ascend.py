@@ -12,7 +12,7 @@ import pytest
 from accounts import callers, converted
 
 from chakra_et import Conversion
-from chakra_et.definitions import NodeType
+from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import EdgeKind
 
 BASE_US = 1704161511420000
@@ -176,3 +176,25 @@ def test_arrows_never_lead_back_in_time(tmp_path: Path) -> None:
     events[3]["ts"] = events[-1]["ts"] = time(50)
     result = convert(tmp_path, events)
     assert launches(result) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("hcom_allReduce__520_0_1", CollectiveType.ALL_REDUCE),
+        ("hcom_allGather__520_1_1", CollectiveType.ALL_GATHER),
+        ("hcom_reduceScatter__077_3_1", CollectiveType.REDUCE_SCATTER),
+        ("hcom_broadcast__077_3_1", CollectiveType.BROADCAST),
+        ("hcom_alltoallv__077_3_1", CollectiveType.ALL_TO_ALL),
+        ("hcom_batchSendRecv__077_3_1", None),
+    ],
+)
+def test_tasks_of_hccl_communicate(tmp_path: Path, name: str, kind: CollectiveType | None) -> None:
+    events = step(1, thread=MAIN)
+    for event in events:
+        event["name"] = event["name"].replace("Task1.0", name)
+    result = convert(tmp_path, events)
+    (task,) = result.trace.nodes.where(name=name)
+    assert (task.type, task.comm_type) == (NodeType.COMM_COLL, kind)
+    assert not [text for text in result.report.warnings if "count as compute" in text]
+    assert [text for text in result.report.warnings if "size" in text]
