@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.analyze import clocks, skews
+from chakra_et.errors import ChakraError
 from chakra_et.pages.intervals import Intervals
 from chakra_et.pages.ranks import RankTimes, Run
-from chakra_et.replay.matching import match_communication
+from chakra_et.pages.text import share
+from chakra_et.replay.matching import Match, match_communication
 
 Rows = npt.NDArray[np.int64]
 
@@ -43,7 +46,8 @@ class Arrivals:
 
     `waits` are the times in which a rank waited for others, `waited_ns` how much of them it did not
     compute; `awaited_ns` the mean time in which the other members waited so for it, where it was
-    the last; `last` how often it was.
+    the last; `last` how often it was. `causes` says of meetings, by their places, in what the last
+    rank fell behind.
     """
 
     meetings: list[Meeting]
@@ -52,12 +56,13 @@ class Arrivals:
     awaited_ns: dict[int, int]
     last: dict[int, int]
     unmatched: dict[str, int]
+    causes: dict[str, str]
 
 
 def arrivals(run: Run) -> Arrivals:
     """The meetings of a run. Without clocks that were aligned, or without times, there are none."""
     nothing = dict.fromkeys(run.ranks, 0)
-    found = Arrivals([], {}, dict(nothing), dict(nothing), dict(nothing), {})
+    found = Arrivals([], {}, dict(nothing), dict(nothing), dict(nothing), {}, {})
     if len(run.ranks) > 1 and run.done is not None:
         matching = match_communication(run.traces)
         found.unmatched = dict(run.done.unmatched)
@@ -67,11 +72,26 @@ def arrivals(run: Run) -> Arrivals:
             if meeting is not None:
                 found.meetings.append(meeting)
                 _count(found, meeting)
+        if found.meetings and run.recorded:
+            found.causes = _causes(run, matching.matches)
     found.waits = {rank: _waits(run, rank, found.meetings) for rank in run.ranks}
     found.waited_ns = {
         rank: (waits - run.ranks[rank].computing).length_ns for rank, waits in found.waits.items()
     }
     return found
+
+
+def _causes(run: Run, matches: list[Match]) -> dict[str, str]:
+    columns = {rank: times.columns for rank, times in run.ranks.items()}
+    try:
+        told = skews(columns, matches, clocks(columns, matches))
+    except ChakraError:
+        return {}
+    return {
+        one.place: one.cause if one.share is None else f"{one.cause} ({share(one.share)} of it)"
+        for one in told
+        if one.cause is not None
+    }
 
 
 def _meeting(run: Run, members: dict[int, int], place: str, size: int) -> Meeting | None:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from chakra_et.analyze.job import Job
+from chakra_et.analyze.tables import straggler_table
 from chakra_et.pages import text
 from chakra_et.pages.arrivals import Arrivals
 from chakra_et.pages.grid import (
@@ -14,6 +16,7 @@ from chakra_et.pages.grid import (
     Grid,
     Section,
     bar,
+    from_table,
     name,
     number,
     sentence,
@@ -200,8 +203,13 @@ def skew(run: Run, found: Arrivals, span_ns: int) -> Section:
         for rank in run.ranks
     ]  # fmt: skip
     section.tables = [
-        Grid("skew-ranks", "Waiting by rank.", columns, rows), _meetings(run, found)
-    ]  # fmt: skip
+        Grid("skew-ranks", "Waiting by rank.", columns, rows),
+        _meetings(run, found),
+    ]
+    if run.recorded:
+        slow = "Ranks whose own work takes longer than that of others."
+        stragglers = straggler_table(Job.of(run.traces))
+        section.tables.append(from_table(stragglers, "skew-stragglers", slow))
     return section
 
 
@@ -210,7 +218,7 @@ def _meetings(run: Run, found: Arrivals) -> Grid:
     begin = run.span[0]
     rows = [
         [name(m.name), name(m.place), size(m.size_bytes), time(m.skew_ns), number(m.last),
-         time(m.arrived_ns - begin),
+         time(m.arrived_ns - begin), name(found.causes.get(m.place, "")),
          Cell(f"{name(m.name).text}: rank {m.last} arrives last",
               jump=(max(m.arrived_ns - begin - m.skew_ns, 0), max(m.skew_ns, 1), m.last))]
         for m in worst[:_LONGEST]
@@ -218,11 +226,16 @@ def _meetings(run: Run, found: Arrivals) -> Grid:
     columns = [
         Column("communication", text=True), Column("call", text=True), Column("size"),
         Column("first to last arrival"), Column("last rank"), Column("last arrival"),
-        Column("in the timeline", bar=True),
+        Column("fell behind", text=True), Column("in the timeline", bar=True),
     ]  # fmt: skip
     left = max(len(worst) - _LONGEST, 0)
     caption = "Communications for which ranks wait longest."
-    return Grid("skew-calls", caption, columns, rows, left_out=left)
+    note = (
+        "In the operation that is named, the last rank fell behind the first one by half of the "
+        "skew, for good; chakra analyze DIR skew says more."
+    )
+    told = note if found.causes else ""
+    return Grid("skew-calls", caption, columns, rows, told, left)
 
 
 def findings(found: Validation) -> Section:

@@ -119,7 +119,9 @@ def test_dlrm_waits_for_the_rank_that_began_last(dlrm8: Path) -> None:
     run = make_run(read_set(dlrm8))
     begun = {rank: times.span[0] for rank, times in run.ranks.items()}
     path = run_path(run)
-    found = verdict(run, path, arrivals(run))
+    late = arrivals(run)
+    found = verdict(run, path, late)
+    assert late.causes["group '0', call 0"] == "before the trace began"
     assert found.rank == max(begun, key=begun.__getitem__) == 7
     assert path is not None
     assert 7 in path.by_rank_ns()

@@ -316,7 +316,7 @@
     if (!longest.length) return;
     step = (step + by_ + longest.length) % longest.length;
     jump(longest[step]);
-    by("details").textContent = longest[step].getAttribute("aria-label");
+    by("details").textContent = longest[step].dataset.told;
   };
   const actions = {
     "zoom-in": () => zoom(0.5), "zoom-out": () => zoom(2), "pan-left": () => pan(-0.25), "pan-right": () => pan(0.25),
