@@ -25,6 +25,7 @@ if not os.path.isdir(os.path.join(_HERE, "converters")):  # noqa: PTH112, PTH118
     __path__.append(os.path.dirname(_HERE))  # noqa: PTH120
 
 if TYPE_CHECKING:
+    from chakra_et.collection import Collection, collect
     from chakra_et.conversion import Conversion, convert
     from chakra_et.definitions import CollectiveType, NodeType
     from chakra_et.directory import convert_directory, convert_files
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChakraError",
+    "Collection",
     "CollectiveType",
     "Conversion",
     "EdgeKind",
@@ -51,6 +53,7 @@ __all__ = [
     "Trace",
     "TraceSet",
     "__version__",
+    "collect",
     "convert",
     "convert_directory",
     "convert_files",
@@ -63,6 +66,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "chakra_et.collection": ("Collection", "collect"),
     "chakra_et.conversion": ("Conversion", "convert"),
     "chakra_et.definitions": ("CollectiveType", "NodeType"),
     "chakra_et.directory": ("convert_directory", "convert_files"),

@@ -15,7 +15,7 @@ def _own(name: str, *patterns: bytes) -> Format:
 
 FORMATS: Final = (
     _own("report", rb'"producer"\s*:\s*"chakra-et', rb'\A\{\s*"changes"\s*:\s*\{'),
-    _own("manifest", rb'"format"\s*:\s*"chakra-et (?:manifest|set)'),
+    _own("manifest", rb'"format"\s*:\s*"chakra-et (?:manifest|set|collection)'),
     _own("baseline", rb'"format"\s*:\s*"chakra-et baseline'),
     _own("validation", rb'\A\{\s*"profile"\s*:\s*"[^"]*"\s*,', rb'"name"\s*:\s*"chakra-et"'),
     _own("replay", rb'\A\{\s*"ranks"\s*:\s*\{\s*"\d+"\s*:\s*\{\s*"span_ns"'),
