@@ -30,6 +30,7 @@ MaxMemory = Annotated[
     ),
 ]
 VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "collect": ("collect", {"context_settings": "CONTEXT"}),
     "convert": ("convert", {}),
     "info": ("info", {}),
     "formats": ("formats", {}),

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,14 @@ def recorded_in(directory: Path) -> dict[str, int]:
                 with suppress(OSError):
                     found[path.name] = path.stat().st_mtime_ns
     return found
+
+
+def remove_unchanged(directory: Path, before: Mapping[str, int]) -> None:
+    """Remove recordings of an earlier run that a newer one has not replaced."""
+    now = recorded_in(directory)
+    for name, changed_ns in before.items():
+        if now.get(name) == changed_ns:
+            (directory / name).unlink(missing_ok=True)
 
 
 class Stage:

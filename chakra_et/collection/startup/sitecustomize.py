@@ -1,0 +1,49 @@
+"""Runs when a Python of `chakra collect` starts: waits for PyTorch's optimizers, and does no more.
+
+The folder of this file is on PYTHONPATH, which the processes that a program starts inherit.
+"""
+
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
+_PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
+
+
+def _package():
+    """Make `chakra_et` importable, where the Python that runs this does not have it."""
+    if "chakra_et" not in sys.modules and importlib.util.find_spec("chakra_et") is None:
+        spec = importlib.util.spec_from_file_location(
+            "chakra_et",
+            os.path.join(_PACKAGE, "__init__.py"),  # noqa: PTH118
+            submodule_search_locations=[_PACKAGE],
+        )
+        module = sys.modules["chakra_et"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+def _next():
+    """Run the `sitecustomize` that this one hides, as if this one were not there."""
+    sys.path[:] = [place for place in sys.path if os.path.realpath(place or ".") != _HERE]
+    own = sys.modules.pop("sitecustomize", None)
+    spec = importlib.util.find_spec("sitecustomize")
+    if spec is None:
+        if own is not None:
+            sys.modules["sitecustomize"] = own
+        return
+    module = sys.modules["sitecustomize"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+if "CHAKRA_COLLECT" in os.environ:
+    try:
+        if sys.version_info < (3, 10):
+            raise RuntimeError("Python 3.10 or newer is needed")
+        _package()
+        from chakra_et.collection.hook import install
+
+        install(os.environ["CHAKRA_COLLECT"])
+    except Exception as error:
+        print(f"chakra: this process cannot be recorded: {error}", file=sys.stderr)
+_next()
