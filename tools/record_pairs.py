@@ -1,12 +1,13 @@
 """Record small PyTorch runs on the CPU, each as pairs of files for `chakra convert`.
 
-    python tools/record_pairs.py PROGRAM|all -o DIR [--gzip] [--truth]
+    python tools/record_pairs.py PROGRAM|all -o DIR [--truth]
 
-A pair is the host execution trace (`host.<rank>.json`) and the Kineto profile
-(`device.<rank>.json`) of the same window of the same process. The runs are seeded and use one
-thread, so that two recordings differ in times and ids only. With `all`, each program has a folder
-in DIR. With `--truth`, programs say what they communicate beside their folder, in
-`<folder>.truth.<rank>.json`.
+A pair is the host execution trace (`host.<rank>.json.gz`) and the Kineto profile
+(`device.<rank>.json.gz`) of the same window of the same process, as `chakra_et.collect` writes
+them. The runs are seeded and use one thread, so that two recordings differ in times and ids only.
+With `all`, each program has a folder in DIR. With `--truth`, programs say beside their folder what
+they communicate, in `<folder>.truth.<rank>.json`, and PyTorch's profiler how long each operator
+took, in `<folder>.averages.<rank>.json`.
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -18,10 +19,9 @@ import gzip
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 try:
     import torch
@@ -30,27 +30,18 @@ except ImportError as error:
 
 from recording import communication, single, training
 from recording.ranks import run_ranks
-from recording.window import PAUSE_S, Pair, Step, record
+from recording.window import Pair, Step, pair_of, record
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is recorded: how a step of it is made, on how many ranks, and how."""
+    """What is recorded: how a step of it is made, and on how many ranks."""
 
     make: Callable[[], Step]
     ranks: int = 1
     steps: int = 1
     since: tuple[int, int] = (0, 0)
     """The first release of PyTorch that has what it needs."""
-    how: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to write: compressed files, and what the program says that it communicates."""
-
-    compress: bool = False
-    tells: bool = False
 
 
 PROGRAMS = {
@@ -59,11 +50,12 @@ PROGRAMS = {
     "compiled": Program(single.compiled_step),
     "loader": Program(single.loader_step),
     "threads": Program(single.threads_step),
-    "all_threads": Program(single.threads_step, since=(2, 8), how={"all_threads": True}),
     "ddp": Program(training.ddp_step, ranks=2, steps=3),
     "async": Program(training.async_step, ranks=2, steps=2),
     "sharded": Program(training.sharded_step, ranks=2, since=(2, 8)),
     "functional": Program(training.functional_step, ranks=4),
+    "tensor_parallel": Program(training.tensor_parallel_step, ranks=2, since=(2, 8)),
+    "two_stages": Program(training.pipeline_step, ranks=2),
     "pipeline": Program(training.pipeline_step, ranks=4),
     "collectives": Program(communication.collectives, ranks=4),
     "messages": Program(communication.messages, ranks=4),
@@ -76,7 +68,7 @@ def available() -> list[str]:
     return [name for name, program in PROGRAMS.items() if release >= program.since]
 
 
-def record_all(folders: dict[str, Path], options: Options) -> dict[str, list[Pair]]:
+def record_all(folders: dict[str, Path], tells: bool = False) -> dict[str, list[Pair]]:
     """Record programs into their folders: the pairs of each, by rank.
 
     Those of several ranks come first: their processes are forked off before the profiler has
@@ -87,35 +79,18 @@ def record_all(folders: dict[str, Path], options: Options) -> dict[str, list[Pai
         by_ranks.setdefault(PROGRAMS[name].ranks, []).append(name)
     alone = by_ranks.pop(1, [])
     for count, names in by_ranks.items():
-        run_ranks([partial(_record_rank, n, folders[n], options) for n in names], count)
+        run_ranks([partial(_record_rank, n, folders[n], tells) for n in names], count)
     for name in alone:
-        _record_rank(name, folders[name], options, 0)
+        _record_rank(name, folders[name], tells, 0)
     return {
-        name: _pairs(folder, PROGRAMS[name].ranks, options.compress)
+        name: [pair_of(folder, rank) for rank in range(PROGRAMS[name].ranks)]
         for name, folder in folders.items()
     }
 
 
-def _record_rank(name: str, folder: Path, options: Options, rank: int) -> None:
+def _record_rank(name: str, folder: Path, tells: bool, rank: int) -> None:
     program = PROGRAMS[name]
-    record(
-        program.make(),
-        folder,
-        steps=program.steps,
-        rank=rank,
-        compress=options.compress,
-        tells=options.tells,
-        pause_s=PAUSE_S if program.ranks > 1 else 0.0,
-        **program.how,
-    )
-
-
-def _pairs(directory: Path, ranks: int, compress: bool) -> list[Pair]:
-    suffix = ".json.gz" if compress else ".json"
-    return [
-        Pair(directory / f"host.{rank}{suffix}", directory / f"device.{rank}{suffix}")
-        for rank in range(ranks)
-    ]
+    record(program.make(), folder, steps=program.steps, rank=rank, tells=tells)
 
 
 def _account(pairs: list[Pair]) -> Iterator[str]:
@@ -132,7 +107,7 @@ def _account(pairs: list[Pair]) -> Iterator[str]:
 def _count(data: bytes, key: str) -> str:
     """How many entries a list of a recording has; some releases write broken JSON."""
     try:
-        content = json.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
+        content = json.loads(gzip.decompress(data))
     except ValueError:
         return "an unknown number of"
     return f"{len(content[key]):,}"
@@ -142,13 +117,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("program", choices=[*PROGRAMS, "all"])
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--gzip", action="store_true", help="write .json.gz")
-    parser.add_argument("--truth", action="store_true", help="write what is communicated")
+    parser.add_argument(
+        "--truth", action="store_true", help="write what is communicated, and times by operator"
+    )
     given = parser.parse_args()
     folders = {given.program: given.output}
     if given.program == "all":
         folders = {name: given.output / name for name in available()}
-    for pairs in record_all(folders, Options(given.gzip, given.truth)).values():
+    for pairs in record_all(folders, given.truth).values():
         for line in _account(pairs):
             print(line)
 

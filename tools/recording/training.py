@@ -61,6 +61,30 @@ def sharded_step() -> Step:
     return step
 
 
+def tensor_parallel_step() -> Step:
+    """Two layers whose weights are split by columns, then by rows: partial results are summed."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    torch.manual_seed(0)
+    everyone = tuple(range(dist.get_world_size()))
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    mesh = init_device_mesh("cpu", (len(everyone),))
+    model = parallelize_module(mlp(32, 64, 16, bias=False), mesh, plan)
+    inputs = torch.randn(8, 32)
+    train = training_step(model, inputs, torch.randint(16, (8,)))
+
+    def step() -> list[Communication]:
+        train()
+        return [Communication("ALL_REDUCE", 4 * 8 * 16, everyone)]
+
+    return step
+
+
 def async_step() -> Step:
     """All-reduces that are all asked for before any is waited for."""
     everyone = tuple(range(dist.get_world_size()))

@@ -5,27 +5,22 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
-import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
 
+from chakra_et import collect
 from recording.truth import Communication, write_truth
 
-# The profiler warms up, and DDP, which sorts its gradient buckets anew after the first backward
+# The profiler gets ready, and DDP, which sorts its gradient buckets anew after the first backward
 # pass, settles.
-UNSEEN_STEPS = 2
-
-# Gloo's threads close the range of a collective a moment after the result is there. A range that
-# is still open at the end of the window is missing in the host trace.
-PAUSE_S = 0.05
-
+WARMUP = 1
+UNSEEN_STEPS = WARMUP + 1
 
 Step = Callable[[], "list[Communication] | None"]
 """One step of a program; a list of what it communicates, where it knows."""
@@ -39,76 +34,49 @@ class Pair:
     device: Path
 
 
+def pair_of(directory: Path, rank: int) -> Pair:
+    """The files of a rank."""
+    return Pair(directory / f"host.{rank}.json.gz", directory / f"device.{rank}.json.gz")
+
+
+def averages_file(directory: Path, rank: int) -> Path:
+    """Where PyTorch's own table of times by operator is, beside the directory."""
+    return directory.with_name(f"{directory.name}.averages.{rank}.json")
+
+
 def record(
-    step: Step,
-    directory: Path,
-    *,
-    steps: int = 1,
-    rank: int = 0,
-    compress: bool = False,
-    pause_s: float = 0.0,
-    all_threads: bool = False,
-    tells: bool = False,
-) -> Pair:
+    step: Step, directory: Path, *, steps: int = 1, rank: int = 0, tells: bool = False
+) -> None:
     """Record `steps` calls of `step`, after a few unseen ones, as the pair of `rank`.
 
-    The window closes `pause_s` after the last call. With `all_threads`, the profiler follows all
-    threads. With `tells`, what the step says that it communicates is written beside the directory:
-    `<directory>.truth.<rank>.json`.
+    With `tells`, what the step says that it communicates is written beside the directory:
+    `<directory>.truth.<rank>.json`, and PyTorch's own account of the times of operators,
+    `<directory>.averages.<rank>.json`: name, calls, microseconds of their own and in all. Of what
+    begins on one thread and ends on another, as transfers of gloo do, PyTorch's table has no own
+    time: null.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    pair = Pair(directory / f"host.{rank}.json", directory / f"device.{rank}.json")
     truth: list[Communication] = []
     torch.set_num_threads(1)
-    observer = ExecutionTraceObserver()
-    observer.register_callback(str(pair.host))
-    try:
-        with profile(
-            activities=[ProfilerActivity.CPU],
-            schedule=schedule(wait=1, warmup=UNSEEN_STEPS - 1, active=steps, repeat=1),
-            on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(pair.device)),
-            record_shapes=True,
-            execution_trace_observer=observer,
-            **_every_thread(all_threads),
-        ) as profiler:
-            for left in reversed(range(UNSEEN_STEPS + steps)):
-                told = step() or []
-                truth += told if left < steps else []
-                if not left:
-                    time.sleep(pause_s)
-                profiler.step()
-    finally:
-        observer.unregister_callback()
-    _forget_the_machine(pair.device)
+    with collect(directory, steps=steps, warmup=WARMUP, quiet=True) as recording:
+        for left in reversed(range(UNSEEN_STEPS + steps)):
+            told = step() or []
+            truth += told if left < steps else []
+            recording.step()
+    _forget_the_machine(pair_of(directory, rank).device)
     if tells:
         write_truth(directory, rank, truth)
-    return Pair(_gzip(pair.host), _gzip(pair.device)) if compress else pair
+        rows = [_row(item) for item in recording.profiler.key_averages()]
+        averages_file(directory, rank).write_text(json.dumps(rows))
 
 
-def _every_thread(wanted: bool) -> dict[str, Any]:
-    """Let the profiler follow all threads, not only the one that started it."""
-    if not wanted:
-        return {}
-    from torch._C._profiler import _ExperimentalConfig
-
-    return {"experimental_config": _ExperimentalConfig(profile_all_threads=True)}
+def _row(item: Any) -> tuple[str, int, float | None, float]:
+    own_us = None if item.is_async else item.self_cpu_time_total
+    return item.key, item.count, own_us, item.cpu_time_total
 
 
 def _forget_the_machine(device: Path) -> None:
     """Kineto writes the host's name and the file's full path; neither belongs in a recording."""
-    text = device.read_text()
+    text = gzip.decompress(device.read_bytes()).decode()
     text = re.sub(r'("host_name": )"[^"]*"', r'\1"host"', text)
-    text = re.sub(r'("traceName": )"[^"]*"', rf'\1"{device.name}"', text)
-    device.write_text(text)
-
-
-def _gzip(path: Path) -> Path:
-    packed = path.with_name(path.name + ".gz")
-    with (
-        path.open("rb") as plain,
-        packed.open("wb") as file,
-        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream,
-    ):
-        shutil.copyfileobj(plain, stream)
-    path.unlink()
-    return packed
+    text = re.sub(r'("traceName": )"[^"]*"', rf'\1"{device.stem}"', text)
+    device.write_bytes(gzip.compress(text.encode(), mtime=0))
