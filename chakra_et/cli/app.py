@@ -31,6 +31,7 @@ MaxMemory = Annotated[
 ]
 VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "collect": ("collect", {"context_settings": "CONTEXT"}),
+    "doctor": ("doctor", {}),
     "convert": ("convert", {}),
     "info": ("info", {}),
     "formats": ("formats", {}),

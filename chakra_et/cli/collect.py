@@ -37,9 +37,7 @@ def collect_command(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="DIR", help="Where to write.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="DIR", help="Where to write.", show_default=False),
     ],
     steps: Annotated[
         int, typer.Option("--steps", metavar="N", min=1, help="How many steps to record.")

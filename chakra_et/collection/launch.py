@@ -113,9 +113,7 @@ def _manifests(target: Path, before: Mapping[str, int]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda manifest: int(manifest["rank"]))
 
 
-def _problems(
-    manifests: list[dict[str, Any]], notes: list[Note], settings: Settings
-) -> list[str]:
+def _problems(manifests: list[dict[str, Any]], notes: list[Note], settings: Settings) -> list[str]:
     """What a person should know, beside what manifests say."""
     recorded = {manifest["rank"] for manifest in manifests}
     told = {problem for manifest in manifests for problem in manifest["problems"]}

@@ -90,10 +90,10 @@ class Stage:
             raise in_the_way(self.target, mine)
 
     def publish(self, window: Window) -> list[dict[str, Any]]:
-        """Compress both files of a window and give them their names; what a manifest says of them."""
+        """Compress both files and give them their names; what a manifest says of them."""
         rank = window.place.rank
         self.expect_free(rank)
-        files = []
+        files: list[dict[str, Any]] = []
         for view, path in (("host trace", window.host), ("profile", window.device)):
             packed = self.path / f"{path.stem}.{rank}.json.gz"
             _compress(path, packed)

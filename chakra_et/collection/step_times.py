@@ -32,7 +32,7 @@ class StepTimes:
         self._steps[kind] += steps
 
     def told(self) -> dict[str, Any]:
-        """Milliseconds of a step, in the mean, and over how many steps; None where there are none."""
+        """Milliseconds of a step, in the mean (None where there is none), and over how many."""
         found: dict[str, Any] = {}
         for kind, steps in self._steps.items():
             mean = self._sums_ns[kind] / steps / 1e6 if steps else None
