@@ -49,6 +49,11 @@ class Collector:
         self._gave_way = False
         self._process = os.getpid()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether PyTorch's profiler was made ready: it does not work in forks of this process."""
+        return self.window is not None
+
     def begin(self) -> None:
         """Make room for the files. Raises OutputError where that cannot be."""
         self._stage.open()
@@ -67,7 +72,7 @@ class Collector:
             return
         self.done += 1
         if self.state is State.WAITING:
-            if 1 < self.done == self.settings.warmup:
+            if 1 < self.done == self.settings.warmup and not self._others.busy:
                 self._times.end("plain", self.done - 1)
             self._prepare_in_time()
             if self.done == 1:
@@ -110,7 +115,7 @@ class Collector:
 
     def _nothing(self) -> str:
         """Why nothing was recorded."""
-        if self._gave_way or self._others.busy:
+        if self._gave_way:
             return (
                 "nothing was recorded: the program's own profiler or observer ran, and PyTorch has "
                 "room for one; switch it off"
@@ -122,7 +127,10 @@ class Collector:
         )
 
     def _prepare_in_time(self) -> None:
-        if self.done < self.settings.warmup or self._others.busy:
+        if self.done < self.settings.warmup:
+            return
+        if self._others.busy:
+            self._gave_way = True
             return
         with self._others:
             self.window = Window(self.settings, self._stage.path)

@@ -103,8 +103,13 @@ class Steps:
         from chakra_et.collection.collector import Collector
         from chakra_et.collection.release import expect_torch
 
-        self._process, self._over = os.getpid(), False
-        self._clock, self._collector = (lambda: None), None
+        parent, self._collector = self._collector, None
+        self._process, self._over, self._clock = os.getpid(), False, lambda: None
+        if parent is not None and parent.is_used:
+            raise RuntimeError(
+                "it was forked off by one that is recorded, and PyTorch's profiler "
+                "does not work in forks; spawn it instead"
+            )
         self._tell([], STEPS)
         expect_torch()
         collector = Collector(self._settings)

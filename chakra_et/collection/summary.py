@@ -14,8 +14,9 @@ def lines(manifest: dict[str, Any] | None, problems: list[str]) -> list[str]:
     which = f"step {first}" if count == 1 else f"steps {first} to {last}"
     files = ", ".join(file["name"] for file in manifest["files"])
     rank, world = manifest["rank"], manifest["world_size"]
-    told = [f"rank {rank} of {world}: recorded {which} ({files})"]
-    return [*told, f"rank {rank} of {world}: {price(manifest['times'])}", *problems]
+    who = f"rank {rank} of {world}"
+    told = [f"{who}: recorded {which} ({files})", f"{who}: {price(manifest['times'])}"]
+    return [*told, *(f"{who}: warning: {problem}" for problem in problems)]
 
 
 def price(times: dict[str, Any]) -> str:

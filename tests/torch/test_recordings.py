@@ -21,7 +21,6 @@ from chakra_et.collection.release import switches
 from chakra_et.conversion import Conversion, trace_set
 from chakra_et.definitions import NodeType
 from chakra_et.directory import convert_directory
-
 from chakra_et.doctor import examine
 from chakra_et.model import Node
 from chakra_et.passes import cure
