@@ -53,7 +53,7 @@ def page() -> str:
 
 def _section(verb: str, command: Callable[..., None], examples: Sequence[tuple[str, str]]) -> str:
     arguments, options = _parameters(command)
-    usage = " ".join(["chakra", verb, *(name for name, _ in arguments), "[OPTIONS]"])
+    usage = " ".join(["chakra", verb, "[OPTIONS]", *(name for name, _ in arguments)])
     lines = [f"## chakra {verb}", "", paragraphs(command), "", "```console", f"$ {usage}", ""]
     width = max((len(words) for words, _ in examples), default=0)
     lines += [f"$ {words:<{width}}  # {what}" for words, what in examples]

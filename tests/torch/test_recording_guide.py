@@ -1,4 +1,4 @@
-"""The first listing of docs/recording.md does what the page says."""
+"""The listings of docs/recording.md do what the page says."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ pytest.importorskip("torch.profiler")  # plain "torch" could be the folder of th
 pytestmark = pytest.mark.torch
 
 GUIDE = Path(__file__).parents[2] / "docs" / "recording.md"
+LISTINGS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def test_the_listing_records_a_pair_that_converts(tmp_path: Path) -> None:
-    listing = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)[0]
+@pytest.mark.parametrize("listing", LISTINGS[:2], ids=["with collect", "by hand"])
+def test_a_listing_records_two_steps_that_convert(listing: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", listing], cwd=tmp_path, check=True)
-    result = chakra_et.convert(
-        host=tmp_path / "host.0.json",
-        device=tmp_path / "device.0.json",
-        output=tmp_path / "trace.0.et",
-    )
-    names = [node.name for node in result.trace.nodes]
+    (conversion,) = chakra_et.convert_files(tmp_path, None)
+    names = [node.name for node in conversion.trace.nodes]
     assert names.count("aten::addmm") == 2
+    assert sum(name.startswith("ProfilerStep#") for name in names) == 2
