@@ -11,16 +11,17 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from chakra_et.converters.kineto import DeviceTrace, Role, split_processes
-from chakra_et.converters.kineto.categories import COMMUNICATION
-from chakra_et.converters.pytorch import HostTrace
+from chakra_et.columns import Rows
+from chakra_et.converters.kineto import split_processes
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import Input
 from chakra_et.pairing import Pair
+from chakra_et.recording import DeviceTrace, HostTrace, Kind, Role
+from chakra_et.recording.libraries import COMMUNICATION
 
 _STEP: Final = re.compile(r"ProfilerStep#(\d+)$")
+_WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.STREAM_WAIT)
 _MANIFEST: Final = "manifest.{rank}.json"
 
 
@@ -36,14 +37,14 @@ class Capture:
     files: list[str] = field(default_factory=list)
 
     @cached_property
-    def _operations(self) -> npt.NDArray[np.int64]:
+    def _operations(self) -> Rows:
         """The rows of operations in the profile."""
         if self.device is None:
             return np.zeros(0, np.int64)
         return self.device.rows(Role.OP)
 
     @cached_property
-    def profiled_ids(self) -> npt.NDArray[np.int64]:
+    def profiled_ids(self) -> Rows:
         """Record-function ids in the profile; 0 where an operation has none."""
         if self.device is None:
             return np.zeros(0, np.int64)
@@ -84,28 +85,31 @@ class Capture:
             names += [] if trace is None else trace.names.in_order
         return any(COMMUNICATION.match(name) for name in names)
 
-    @cached_property
-    def distributed(self) -> dict[str, Any]:
-        """What the profile's head tells of the run."""
-        told = {} if self.device is None else self.device.metadata.get("distributedInfo")
-        return told if isinstance(told, dict) else {}
+    @property
+    def lists_groups(self) -> bool:
+        """Whether a file lists the process groups."""
+        by_host = self.host is not None and len(self.host.groups) > 0
+        return by_host or (self.device is not None and len(self.device.groups) > 0)
 
     @property
     def world_size(self) -> int | None:
         """How many ranks the run has, if a file tells."""
-        told = self.distributed.get("world_size", self.manifest.get("world_size"))
+        told = None if self.device is None else self.device.world_size
+        if told is None:
+            told = self.manifest.get("world_size")
         return told if isinstance(told, int) else None
 
     def count(self, role: Role) -> int:
         """How many records of a role the profile has."""
         return 0 if self.device is None else int((self.device.role == role).sum())
 
-    def calls(self, pattern: re.Pattern[str]) -> int:
-        """How many calls of the device's runtime have a name like that."""
+    @property
+    def waits(self) -> int:
+        """How many calls wait for a device, or make a stream wait."""
         if self.device is None:
             return 0
-        codes = [c for c, name in enumerate(self.device.names.in_order) if pattern.match(name)]
-        return int(np.isin(self.device.name[self.device.role == Role.CALL], codes).sum())
+        calls = self.device.role == Role.CALL
+        return int((calls & np.isin(self.device.kind, _WAITS)).sum())
 
 
 def captures(pairs: Iterable[Pair]) -> Iterator[Capture]:

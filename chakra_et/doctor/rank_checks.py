@@ -8,14 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.converters.kineto import Role
 from chakra_et.doctor.capture import Capture
 from chakra_et.doctor.check import Check
-from chakra_et.linker.assemble import GROUP_NODE
+from chakra_et.recording import Role
 from chakra_et.shown import number_of
 from chakra_et.validators.finding import Severity
 
-_WAITS: Final = re.compile(r"(?:cuda|hip|cu)(?:Stream|Device|Event|Ctx)(?:Synchronize|WaitEvent)")
 _ON_DEVICE: Final = re.compile(rb'"(?:cuda|xpu|hip|npu|mtia)(?::\d+)?"')
 _KNOWN: Final = 0.99
 """The share of the profile's operations that the host trace of the same window has at least: those
@@ -122,10 +120,10 @@ def _cold(capture: Capture) -> str | None:
 
 
 def _no_waits(capture: Capture) -> str | None:
-    waits = capture.calls(_WAITS)
-    if waits == 0 or capture.count(Role.SYNC) > 0:
+    if capture.waits == 0 or capture.count(Role.SYNC) > 0:
         return None
-    return f"{number_of(waits, 'wait')} of host or streams, and no record of what they were for"
+    waits = number_of(capture.waits, "wait")
+    return f"{waits} of host or streams, and no record of what they were for"
 
 
 def _no_work(capture: Capture) -> str | None:
@@ -141,9 +139,7 @@ def _no_work(capture: Capture) -> str | None:
 
 
 def _no_groups(capture: Capture) -> str | None:
-    if not capture.communicates or capture.distributed.get("pg_config"):
-        return None
-    if capture.host is not None and GROUP_NODE in capture.host.names.in_order:
+    if not capture.communicates or capture.lists_groups:
         return None
     return "operators communicate, and neither file lists the process groups"
 
