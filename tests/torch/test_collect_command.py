@@ -85,7 +85,7 @@ def test_all_ranks_below_torchrun_are_recorded(
         assert manifest["steps"] == {"first": 3, "recorded": 3, "wanted": 3}
     assert [lack for lack in examine(script.parent / "run").findings if lack.check != "cold"] == []
     done = chakra_et.convert_files(script.parent / "run", script.parent / "et")
-    assert [conversion.trace.groups[0].ranks for conversion in done] == [(0, 1), (0, 1)]
+    assert [conversion.load().groups[0].ranks for conversion in done] == [(0, 1), (0, 1)]
     assert chakra_et.validate(script.parent / "et").count(Severity.ERROR) == 0
 
 
