@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-__version__ = "0.1.0"
-
 # Where a checkout has no symbolic links (Git for Windows, an sdist), `chakra_et.converters`,
 # `chakra_et.validators` and `chakra_et.schema` are the folders beside this one.
 _HERE: Final = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from chakra_et.passes import cure
     from chakra_et.times import OperatorTime, operator_times
     from chakra_et.validators import validate
+    from chakra_et.version import __version__
 
 __all__ = [
     "ChakraError",
@@ -77,6 +76,7 @@ _HOMES: Final = {
     "chakra_et.times": ("OperatorTime", "operator_times"),
     "chakra_et.passes": ("cure",),
     "chakra_et.validators": ("validate",),
+    "chakra_et.version": ("__version__",),
 }
 _HOME: Final = {name: module for module, names in _HOMES.items() for name in names}
 

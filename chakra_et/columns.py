@@ -19,6 +19,8 @@ EVER: Final = int(np.iinfo(np.int64).min)
 """A time before all others."""
 NEVER: Final = int(np.iinfo(np.int64).max)
 """A time after all others."""
+UNTIMED: Final = EVER
+"""The start of what has no time."""
 
 
 def no_rows() -> Rows:
@@ -26,7 +28,7 @@ def no_rows() -> Rows:
     return np.zeros(0, np.int64)
 
 
-def within(counts: Rows) -> Rows:
+def count_up(counts: Rows) -> Rows:
     """0, 1, … for each of some runs of these lengths, one after the other."""
     places: Rows = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return places

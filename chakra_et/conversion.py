@@ -16,9 +16,9 @@ from chakra_et.inputs import Input, open_input, read_both
 from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.output import make_directory, size_of
 from chakra_et.linker import link
-from chakra_et.linker.accounts import Told
-from chakra_et.linker.guesses import Verdict
-from chakra_et.linker.report import Report
+from chakra_et.linker.communication.accounts import Told
+from chakra_et.linker.guesses.other_ranks import Verdict
+from chakra_et.linker.output.report import Report
 from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair

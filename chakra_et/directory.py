@@ -16,8 +16,8 @@ from chakra_et.io.aside import Aside
 from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.memory import available_bytes
 from chakra_et.io.output import is_standard_output, make_directory
-from chakra_et.linker.across_ranks import settle
-from chakra_et.linker.guesses import Verdict, judged_by_others
+from chakra_et.linker.communication.across_ranks import settle
+from chakra_et.linker.guesses.other_ranks import Verdict, judged_by_others
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.run_directory import RunDirectory, run_directory

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chakra_et.converters.format import Format, View
-from chakra_et.converters.formats import look
+from chakra_et.converters.formats import by_name, look
 from chakra_et.errors import FormatError
 from chakra_et.io.aside import Aside
 from chakra_et.io.guard import reading
@@ -75,6 +75,11 @@ class Input:
         except OSError:
             return False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A format is data of this program: another process has its own.
+        rest = self.pid, self.rank, self.world_size, self.detail
+        return _from_another_process, (self.path, self.name, self.format.name, *rest)
+
     def read(self, strict: bool = False) -> Any:
         """What `view` names. Raises FormatError, and ChakraError for what is not read here."""
         if self.format.read is None:
@@ -89,6 +94,10 @@ class Input:
             problem = f"this is a file of kind {self.format.name}, where {wanted} is wanted"
             remedy = _OPTIONS.get(self.view, remedy)
         return FormatError(problem, path=self.path, remedy=remedy)
+
+
+def _from_another_process(path: Path, name: str, format_name: str, *rest: Any) -> Input:
+    return Input(path, name, by_name(format_name), *rest)
 
 
 def open_input(path: str | Path, name: str | None = None) -> Input:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from chakra_et.inputs import Input, open_input
-from chakra_et.linker.report import Report, Tally
+from chakra_et.linker.output.report import Report
+from chakra_et.linker.tallies import Tally
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.model.nodes import type_label
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from chakra_et import __version__
+__version__ = "0.1.0"
 
 PROGRAM: Final = "chakra-et"
 PRODUCER: Final = f"{PROGRAM} {__version__}"

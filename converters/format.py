@@ -106,16 +106,6 @@ class Format:
             return self.name
         return f"{'an' if self.name[0] in 'EAIO' else 'a'} {self.name}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _by_name, (self.name,)
-
-
-def _by_name(name: str) -> Format:
-    """The format that comes from another process."""
-    from chakra_et.converters.formats import by_name
-
-    return by_name(name)
-
 
 def json_keys(*patterns: bytes) -> Recogniser:
     """Recognises JSON objects by the first place where one of these patterns stands."""

@@ -13,7 +13,7 @@ import chakra_et
 from chakra_et import ChakraError
 from chakra_et.converters.format import View
 from chakra_et.inputs import open_input
-from chakra_et.linker.report import RESTS
+from chakra_et.linker.output.report import RESTS
 
 FILES = [path.relative_to(DATA).as_posix() for path in trace_files(DATA)]
 PAIRS = [

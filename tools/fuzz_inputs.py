@@ -36,7 +36,7 @@ from fuzz_wire import mutate_wire
 from chakra_et import ChakraError, Feeder, convert_directory, read, validate
 from chakra_et.converters.format import View
 from chakra_et.inputs import open_input
-from chakra_et.linker.report import Report
+from chakra_et.linker.output.report import Report
 from chakra_et.shown import shown
 
 SECONDS: Final = 20

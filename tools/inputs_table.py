@@ -18,7 +18,8 @@ from traces_index import trace_files
 from chakra_et import ChakraError, convert, read
 from chakra_et.converters.format import View
 from chakra_et.inputs import open_input
-from chakra_et.linker.report import Report, Tally
+from chakra_et.linker.output.report import Report
+from chakra_et.linker.tallies import Tally
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "inputs.md"
 HEAD = """\

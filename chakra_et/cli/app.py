@@ -14,10 +14,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from chakra_et import __version__
 from chakra_et.errors import ChakraError
 from chakra_et.io.kept import inputs_kept
 from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
+from chakra_et.version import __version__
 
 Example: TypeAlias = tuple[str, str]
 """Words, and what they do."""

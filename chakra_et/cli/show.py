@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from chakra_et.cli.terminal import say, show_rows
-from chakra_et.linker.explain import Explained, explain
+from chakra_et.linker.output.explain import Explained, explain
 from chakra_et.model import GAP, EdgeKind, Node, Trace, time_parts
 from chakra_et.model.nodes import type_label
 

@@ -1,4 +1,4 @@
-"""What edges rest on: the one table of evidences."""
+"""What edges rest on, and which rule names an edge: the one table of each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask
 from chakra_et.model import EdgeKind
 
 Codes = npt.NDArray[np.uint8]
@@ -81,12 +82,34 @@ class Evidence(IntEnum):
     GROUP_ORDER = EdgeKind.GROUP, "order in the group"
 
 
+class Rule(IntEnum):
+    """The rules that find edges. Of two edges between the same nodes, that of the first counts.
+
+    An edge that was recorded counts before one that was inferred, whatever the rule. What others
+    may imply comes last: where it is left out, it hides no other kind.
+    """
+
+    CALL = 0
+    PROGRAM = 1
+    THREAD_WAIT = 2
+    LAUNCH = 3
+    STREAM = 4
+    STREAM_PIECE = 5
+    BLOCKING_COPY = 6
+    SYNC = 7
+    EVENT = 8
+    GROUP = 9
+    DATA = 10
+    INFERRED_EVENT = 11
+    FORWARD_BACKWARD = 12
+
+
 _GUESSED: Final = np.array([evidence.guess for evidence in Evidence], np.bool_)
 
 
-def guessed(codes: Codes) -> npt.NDArray[np.bool_]:
+def guessed(codes: Codes) -> Mask:
     """Which of some evidences make their edge an inferred one."""
-    mask: npt.NDArray[np.bool_] = _GUESSED[codes]
+    mask: Mask = _GUESSED[codes]
     return mask
 
 

@@ -20,7 +20,7 @@ from chakra_et.passes.edit import (
     set_attribute,
     without_nodes,
 )
-from chakra_et.validators.rules.astra_sim_communication import LEAST_BYTES
+from chakra_et.validators.astra_sim_limits import LEAST_BYTES
 from chakra_et.validators.sequences import WORLD, Sequence, sequences
 from chakra_et.validators.view import ABSENT, RunView, TraceView
 

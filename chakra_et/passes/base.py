@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
+from chakra_et.validators import RULES, Profile, Severity, run_rules
+from chakra_et.validators.inputs import from_traces
 
 _LISTED: Final = 1000
 
@@ -62,8 +64,6 @@ class Pass:
         """Check what is required, and run. Raises ChakraError where a required rule speaks."""
         broken = speaking(traces, self.requires)
         if broken:
-            from chakra_et.validators.rule import RULES
-
             rule, count, evidence = broken[0]
             raise ChakraError(
                 f"{self.name} cannot work: {count} findings of {rule}; the first: {evidence}",
@@ -74,10 +74,6 @@ class Pass:
 
 def speaking(traces: TraceSet, rules: frozenset[str]) -> list[tuple[str, int, str]]:
     """Which of some rules speak of traces: id, count and the first evidence."""
-    # Rules about ASTRA-sim share tables with passes: the import must wait until both are there.
-    from chakra_et.validators import Profile, Severity, run_rules
-    from chakra_et.validators.inputs import from_traces
-
     if not rules:
         return []
     chosen = Profile("contract", "", "", dict.fromkeys(rules, Severity.ERROR))

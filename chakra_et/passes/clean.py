@@ -21,8 +21,8 @@ from chakra_et.passes.edit import (
     set_attribute,
 )
 from chakra_et.validators.cycles import cycles
+from chakra_et.validators.host_calls import calls_of_communication
 from chakra_et.validators.ordering import issue_order
-from chakra_et.validators.rules.communication import calls_of_communication
 from chakra_et.validators.view import TraceView
 
 _COMMUNICATION: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)

@@ -11,7 +11,7 @@ from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import ProcessGroup, TraceSet
 from chakra_et.passes.base import Change, PassResult, run_pass
 from chakra_et.passes.edit import copied, drop_attribute, set_attribute
-from chakra_et.validators.rules.astra_sim_communication import TAGS
+from chakra_et.validators.astra_sim_limits import TAGS
 from chakra_et.validators.sequences import WORLD, group_key, issue_order
 from chakra_et.validators.view import ABSENT, RunView, TraceView
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.linker.alignment import align
+from chakra_et.linker.joining.alignment import align
 from chakra_et.model import EdgeKind
 from chakra_et.predict.lanes import Lane, lanes_of, paired
 from chakra_et.replay.columns import Columns

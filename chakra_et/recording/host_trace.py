@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import EVER, Mask, Rows, TextCodes
+from chakra_et.columns import UNTIMED, Mask, Rows, TextCodes
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 from chakra_et.recording.facts import Facts, Request
@@ -21,9 +21,6 @@ from chakra_et.recording.tensors import Tensors
 
 NO_CALLER: Final = 0
 """The parent of a node that the recorder could not give one."""
-
-UNTIMED: Final = EVER
-"""The start of a node without a time."""
 
 COLUMNS: Final = (
     "id", "parent", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "name",

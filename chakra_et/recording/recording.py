@@ -36,3 +36,9 @@ class Recording:
     device: DeviceTrace | None = None
     stated: Stated = field(default_factory=Stated)
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def file_warnings(self) -> list[str]:
+        """What both readers have to say of their files."""
+        views = (self.host, self.device)
+        return [text for view in views if view is not None for text in view.warnings]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.graph import edge_rows
-from chakra_et.linker.alignment import align
+from chakra_et.linker.joining.alignment import align
 from chakra_et.model import EdgeKind, Metadata, Trace, TraceSet
 from chakra_et.predict.places import same_places
 from chakra_et.replay.columns import columns_of

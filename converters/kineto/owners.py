@@ -13,14 +13,11 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.codes import codes
+from chakra_et.columns import Mask, Rows
 from chakra_et.converters.kineto.process_marks import Marks
 from chakra_et.recording import NO_ID, DeviceTrace, Role
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _KINDS: Final = ("memcpy", "memset")
 """What categories of work and names of the calls that launch it have in common."""

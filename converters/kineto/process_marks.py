@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.recording import NO_ID, DeviceTrace
 
-Rows = npt.NDArray[np.int64]
 Mark = tuple[Any, ...]
 """What tells processes apart: a rank in a group, a rank in a label, the beginning of a label."""
 

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
 from chakra_et.converters.kineto.arrows import ArrowReader
@@ -64,7 +65,7 @@ _ODD_ARGS: Final = "arguments that are no object"
 _LATEST_NS: Final = 1 << 62
 _FIRST: Final = 1000
 """So many records are looked at for marks of who wrote the file."""
-Times: TypeAlias = npt.NDArray[np.int64]
+Times: TypeAlias = Rows
 
 
 @collection_paused()
@@ -205,7 +206,7 @@ class _Columns:
         decoder: msgspec.json.Decoder[list[Any]],
         spans: list[Event],
         raw: list[bytes],
-        rows: npt.NDArray[np.int64],
+        rows: Rows,
     ) -> list[Any]:
         try:
             return decoder.decode(b"[" + b",".join([raw[row] for row in rows]) + b"]")
@@ -222,7 +223,7 @@ class _Columns:
             raw[row] = b"{}"
             return decoder.decode(b"[{}]")[0]
 
-    def _integers(self, values: list[Any], default: int) -> npt.NDArray[np.int64]:
+    def _integers(self, values: list[Any], default: int) -> Rows:
         """Ids, most of them integers; text of digits counts, other text gets a number below -1."""
         try:
             column = np.array(values, np.int64)

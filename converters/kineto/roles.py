@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.codes import codes
+from chakra_et.columns import Mask
 from chakra_et.converters.kineto.categories import (
     ANNOTATION,
     PROCESSES,
@@ -17,8 +17,6 @@ from chakra_et.converters.kineto.categories import (
     UNKNOWN,
 )
 from chakra_et.recording import NO_ID, DeviceTrace, Role
-
-Mask = npt.NDArray[np.bool_]
 
 NO_ROLE: Final = 255
 """The role of a record before anything tells it."""

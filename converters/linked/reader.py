@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from chakra_et.columns import NO_ROW, Rows
+from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
 from chakra_et.converters.linked.nodes import LinkedColumns, LinkedFlat, LinkedNested, whole
 from chakra_et.converters.linked.records import as_records
@@ -142,9 +141,7 @@ def _device(columns: LinkedColumns[Any], host: HostTrace, host_row: dict[int, in
     return quarantine(device.select(told, NO_TIME))
 
 
-def _times(
-    starts: Sequence[bytes], durations: Sequence[bytes]
-) -> tuple[Rows, Rows, npt.NDArray[np.bool_]]:
+def _times(starts: Sequence[bytes], durations: Sequence[bytes]) -> tuple[Rows, Rows, Mask]:
     """Starts and durations in nanoseconds, and which of them the file tells."""
     try:
         return nanoseconds(starts), nanoseconds(durations), np.ones(len(starts), np.bool_)

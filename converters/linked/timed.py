@@ -6,11 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.columns import NO_ROW
+from chakra_et.columns import NO_ROW, UNTIMED
 from chakra_et.converters.kineto.sanity import quarantine
 from chakra_et.converters.linked.records import as_records
 from chakra_et.recording import HostTrace, Recording, Role, Stated
-from chakra_et.recording.host_trace import UNTIMED
 
 NO_BASE: Final = "times count from a base that the file does not tell"
 EPOCH_NS: Final = 10**18

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import TextCodes
+from chakra_et.columns import UNTIMED, Rows, TextCodes
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.meaning import Texts, read_meaning
@@ -27,7 +27,7 @@ from chakra_et.io.repairs import Repairs
 from chakra_et.io.source import head
 from chakra_et.pool import Pool
 from chakra_et.recording import HostAttribute, HostTrace
-from chakra_et.recording.host_trace import COLUMNS, NO_CALLER, UNTIMED
+from chakra_et.recording.host_trace import COLUMNS, NO_CALLER
 
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
 
@@ -201,7 +201,7 @@ class _Columns:
         else:
             self._put(_THREADS.get(name, name), self._integers(name, values))
 
-    def _integers(self, name: str, values: list[Any]) -> npt.NDArray[np.int64]:
+    def _integers(self, name: str, values: list[Any]) -> Rows:
         """Numbers as they are; whatever else stands for one becomes one, and is counted."""
         if set(map(type, values)) <= {int}:
             try:

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.recording import Tensors
 
-Column = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 
@@ -60,7 +60,7 @@ def find_tensors(texts: list[bytes]) -> Tensors:
     )
 
 
-def _distinct(words: Words) -> tuple[list[str], Column]:
+def _distinct(words: Words) -> tuple[list[str], Rows]:
     """Distinct short texts, and a code for each; equal ones stand next to each other mostly."""
     changes = np.append(True, words[1:] != words[:-1])[: len(words)]
     distinct, code = np.unique(words[changes], return_inverse=True)
@@ -92,7 +92,7 @@ def _in_piece(texts: list[bytes], first: int) -> tuple[npt.NDArray[Any], ...]:
     words = np.ndarray(len(joined) - 7, np.dtype("<u8"), joined, strides=(1,))
     sound = np.ones(len(found), np.bool_)
 
-    def numbers(field: int, rows: Column) -> Column:
+    def numbers(field: int, rows: Rows) -> Rows:
         begin, end = place[found[rows] + field] + 1, place[found[rows] + field + 1]
         value, digits = _integers(words, begin, end)
         sound[rows] &= digits
@@ -112,7 +112,7 @@ def _in_piece(texts: list[bytes], first: int) -> tuple[npt.NDArray[Any], ...]:
     return tuple(columns if sound.all() else [column[sound] for column in columns])
 
 
-def _matches(token: Bytes, place: Column) -> Column:
+def _matches(token: Bytes, place: Rows) -> Rows:
     """Where the structural characters of a tensor begin."""
     count = max(len(token) - len(_PATTERN) + 1, 0)
     found = np.flatnonzero((token[6 : 6 + count] == _QUOTE) & (token[7 : 7 + count] == _QUOTE))
@@ -120,7 +120,7 @@ def _matches(token: Bytes, place: Column) -> Column:
         found = found[token[found + step] == wanted]
     # The device stands alone between its comma and the closing bracket.
     lone = (place[found + 6] == place[found + 5] + 1) & (place[found + 8] == place[found + 7] + 1)
-    matches: Column = found[lone]
+    matches: Rows = found[lone]
     return matches
 
 
@@ -133,7 +133,7 @@ def _outermost_commas(token: Bytes) -> npt.NDArray[np.int32]:
     return running
 
 
-def _last_bytes(words: Words, begin: Column, end: Column) -> Words:
+def _last_bytes(words: Words, begin: Rows, end: Rows) -> Words:
     """The last eight bytes of each stretch of text, the first of them zero where it is shorter."""
     missing = np.maximum(8 - (end - begin), 0).astype(np.uint64) * np.uint64(8)
     empty = missing == 64
@@ -141,7 +141,7 @@ def _last_bytes(words: Words, begin: Column, end: Column) -> Words:
     return np.where(empty, np.uint64(0), kept)
 
 
-def _integers(words: Words, begin: Column, end: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+def _integers(words: Words, begin: Rows, end: Rows) -> tuple[Rows, Mask]:
     """Unsigned decimal numbers at `begin:end`, and which are such numbers below 2**63.
 
     Eight digits are read as one word and added up by three multiplications, which work on all
@@ -158,7 +158,7 @@ def _integers(words: Words, begin: Column, end: Column) -> tuple[Column, npt.NDA
     return value, sound & (length > 0) & (length <= _DIGITS)
 
 
-def _eight_digits(words: Words, begin: Column, end: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+def _eight_digits(words: Words, begin: Rows, end: Rows) -> tuple[Rows, Mask]:
     zeros = np.uint64(0x3030303030303030)
     text = _last_bytes(words, begin, end)
     shorter = np.clip(8 - (end - begin), 0, 7).astype(np.uint64) * np.uint64(8)

@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import UNTIMED, Rows
 from chakra_et.recording import HostTrace
-from chakra_et.recording.host_trace import NO_CALLER, UNTIMED
+from chakra_et.recording.host_trace import NO_CALLER
 
 REPEATED: Final = "document that repeats node ids of the one before"
 _THREAD_ROOT: Final = "|thread]"
@@ -36,7 +37,7 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
     thread = host.thread[children]
     count = len(ids)
 
-    def longer(column: npt.NDArray[np.int64], value: int = 0) -> npt.NDArray[np.int64]:
+    def longer(column: Rows, value: int = 0) -> Rows:
         return np.append(column, np.full(count, value, np.int64))
 
     def codes(column: npt.NDArray[np.int32], code: int) -> npt.NDArray[np.int32]:
@@ -72,9 +73,7 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
     )
 
 
-def _roots(
-    host: HostTrace, ids: npt.NDArray[np.uint64], thread: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint64]:
+def _roots(host: HostTrace, ids: npt.NDArray[np.uint64], thread: Rows) -> npt.NDArray[np.uint64]:
     """The id of the root of each stub's thread; a stub without one is its own root."""
     is_root = np.array([name.endswith(_THREAD_ROOT) for name in host.names], np.bool_)[host.name]
     roots = np.flatnonzero(is_root)

@@ -15,7 +15,7 @@ import chakra_et
 from chakra_et.converters import formats
 from chakra_et.converters.format import Format, Head, Identity, View
 from chakra_et.converters.kineto import read_device
-from chakra_et.inputs import open_input
+from chakra_et.inputs import Input, open_input
 
 
 def _starts(text: bytes) -> Any:
@@ -100,7 +100,8 @@ def test_names_are_unique_and_formats_travel_by_name() -> None:
     names = [form.name for form in formats.FORMATS]
     assert len(set(names)) == len(names)
     for form in formats.FORMATS:
-        assert pickle.loads(pickle.dumps(form)) is form
+        given = Input(Path("a"), "a", form, pid=7)
+        assert pickle.loads(pickle.dumps(given)) == given
 
 
 @pytest.mark.parametrize("form", formats.FORMATS, ids=lambda form: form.name)

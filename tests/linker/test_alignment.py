@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.linker.alignment import _shortest_edit, align
+from chakra_et.linker.joining.alignment import _shortest_edit, align
 
 
 def pairs(left: list[int], right: list[int]) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.linker.call_tree import call_tree
+from chakra_et.linker.edges.data.call_tree import call_tree
 
 
 @given(st.lists(st.integers(-1, 8), max_size=9))

@@ -13,7 +13,7 @@ from recordings import HostRecording, Profile
 from chakra_et.conversion import Conversion, trace_set
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.directory import convert_directory
-from chakra_et.linker.report import RESTS
+from chakra_et.linker.output.report import RESTS
 from chakra_et.model import EdgeKind
 from chakra_et.passes import cure
 from chakra_et.recording.libraries import OPERATIONS, operation

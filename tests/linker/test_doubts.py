@@ -11,7 +11,7 @@ from recordings import BACKWARD, Profile
 
 from chakra_et import convert_directory
 from chakra_et.conversion import Conversion
-from chakra_et.linker.guesses import Guesses, History, judged_by_others
+from chakra_et.linker.guesses.other_ranks import Guesses, History, judged_by_others
 from chakra_et.model import EdgeKind
 from chakra_et.replay import replay
 

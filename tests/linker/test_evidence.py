@@ -22,7 +22,7 @@ from truth.rules import Rules
 import chakra_et
 from chakra_et.conversion import Conversion
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.explain import labels
+from chakra_et.linker.output.explain import labels
 from chakra_et.model import EdgeKind, Trace, edge_evidence
 
 LINKED = ROOT / "tests" / "converters" / "linked"

@@ -11,13 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from recordings import BACKWARD, MAIN, Profile
 
+from chakra_et.columns import NO_ROW, UNTIMED
 from chakra_et.conversion import Conversion, convert
 from chakra_et.converters.kineto import read_device
-from chakra_et.linker import arrow_ends
-from chakra_et.linker.activities import UNTIMED, collect
-from chakra_et.linker.hand_over import find_hand_over
-from chakra_et.linker.host_time import _ended_elsewhere
-from chakra_et.linker.nesting import NONE
+from chakra_et.linker.edges.thread.forward_backward import find_forward_backward
+from chakra_et.linker.edges.thread.host_time import _ended_elsewhere
+from chakra_et.linker.joining import flow_ends as arrow_ends
+from chakra_et.linker.joining.collect import collect
 from chakra_et.model import EdgeKind, Trace
 from chakra_et.replay import replay
 
@@ -165,14 +165,14 @@ def handed_over(begin: list[int], end: list[int], arrows: list[int]) -> dict[int
     with TemporaryDirectory() as folder:
         device = read_device(profile.write(Path(folder, "device.json")))
     table = collect(None, device, None)
-    found = find_hand_over(table, device)
+    found = find_forward_backward(table, device)
     names = dict(enumerate(device.names))
     return {
         int(names[op].split()[1]): int(names[forward].split()[1])
         for op, forward in (
             (int(device.name[table.record[a]]), int(device.name[table.record[f]]))
             for a, f in enumerate(found.forward.tolist())
-            if f != NONE
+            if f != NO_ROW
         )
     }
 
@@ -212,7 +212,7 @@ def test_what_ended_last_on_another_thread(
     ]
     ends, lanes = _ended_elsewhere(lane, end, np.array([0, 1, 3]), own, when)
     assert ends.tolist() == [UNTIMED if e is None else e[0] for e in expected]
-    assert lanes.tolist() == [NONE if e is None else -e[1] for e in expected]
+    assert lanes.tolist() == [NO_ROW if e is None else -e[1] for e in expected]
 
 
 @pytest.mark.parametrize("category", ["user_annotation", "cpu_op"])

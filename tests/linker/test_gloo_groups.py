@@ -16,7 +16,7 @@ from chakra_et import validate
 from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.directory import convert_directory
-from chakra_et.linker.candidates import in_order_of_threads
+from chakra_et.linker.communication.candidates import in_order_of_threads
 
 EVERYONE = (0, 1, 2, 3)
 PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3))

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from recordings import BACKWARD, HostRecording, Profile
 
 from chakra_et import Conversion, LinkError
+from chakra_et.columns import NO_ROW
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.pytorch import read_host
-from chakra_et.linker.iterations import find_iterations
-from chakra_et.linker.join import join_host
-from chakra_et.linker.nesting import NONE
+from chakra_et.linker.joining.iterations import find_iterations
+from chakra_et.linker.joining.join import join_host
 from chakra_et.linker.window import cut_device, cut_host, window
 
 LAYER = ["aten::linear", "aten::t", "aten::addmm", "aten::relu"]
@@ -217,7 +217,7 @@ def test_real_steps_are_found_without_ids(data: Path, step: int, short: str) -> 
         host = cut_host(host, chosen)
     truth, nothing = device.rf_id, np.zeros_like(device.rf_id)
     join = join_host(host, replace(device, rf_id=nothing, external_id=nothing))
-    joined = join.record != NONE
+    joined = join.record != NO_ROW
     assert np.array_equal(truth[join.record[joined]], host.rf_id[joined])
     assert np.count_nonzero(joined) == 2206
     assert f"the part number {step}, which" in join.warnings[0]

@@ -12,11 +12,11 @@ from recordings import BACKWARD, MAIN, HostRecording, Profile
 from chakra_et.conversion import convert
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.pytorch import read_host
-from chakra_et.linker.activities import collect
+from chakra_et.linker.edges.thread.backward_names import pairs_by_name
+from chakra_et.linker.edges.thread.forward_backward import find_forward_backward
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.hand_over import find_hand_over
-from chakra_et.linker.join import join_host
-from chakra_et.linker.name_pairs import pairs_by_name
+from chakra_et.linker.joining.collect import collect
+from chakra_et.linker.joining.join import join_host
 from chakra_et.replay import replay
 
 NAMES = Evidence.THREAD_NAMES.label
@@ -122,7 +122,7 @@ def test_names_and_shapes_find_what_flows_and_numbers_tell(data: Path, name: str
     host = read_host(folder / f"host{rank}.json.gz")
     device = read_device(folder / f"device{rank}.json.gz")
     table = collect(host, device, join_host(host, device).record)
-    told = find_hand_over(table, device)
+    told = find_forward_backward(table, device)
     source, target = pairs_by_name(table, device, host)
     count, share = TRUE[name]
     assert len(target) == count

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import Profile
 
+from chakra_et.columns import NO_ROW
 from chakra_et.conversion import Conversion
-from chakra_et.linker.nesting import NONE, enclosing
+from chakra_et.linker.joining.nesting import enclosing
 
 AGREE = "External ids of device events that agree with their launch"
 
@@ -22,7 +23,7 @@ def holder(intervals: list[tuple[int, int]], item: int) -> int:
     start, end = intervals[item]
     before = [i for i in range(item) if intervals[i][1] > start]
     inside = {i: min(intervals[i][1] + 1, end) for i in before}
-    return max(before, key=lambda i: (inside[i], intervals[i][0], i), default=NONE)
+    return max(before, key=lambda i: (inside[i], intervals[i][0], i), default=NO_ROW)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=12))

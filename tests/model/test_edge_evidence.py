@@ -15,7 +15,7 @@ from traces import node, run, trace
 
 import chakra_et
 from chakra_et.definitions import Kind
-from chakra_et.linker.explain import explain, labels
+from chakra_et.linker.output.explain import explain, labels
 from chakra_et.model import EdgeKind, Edges, Trace, edge_evidence
 from chakra_et.passes import drop_metadata_nodes, order_collectives, renumber
 from chakra_et.passes.edit import copied, without_nodes

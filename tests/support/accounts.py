@@ -8,8 +8,8 @@ from typing import Any
 
 from chakra_et.conversion import Conversion, convert
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.explain import explain, labels
-from chakra_et.linker.report import Report
+from chakra_et.linker.output.explain import explain, labels
+from chakra_et.linker.output.report import Report
 from chakra_et.model import EdgeKind, Trace
 
 

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from chakra_et.definitions import CollectiveType, Kind, NodeType
+from chakra_et.validators.astra_sim_limits import DIMENSIONS, LEAST_BYTES, SIMULATED, TAGS
 from chakra_et.validators.finding import Hits
 from chakra_et.validators.rule import run_rule, trace_rule
 from chakra_et.validators.sequences import RECORDED_TIME, group_label, sequences
 from chakra_et.validators.view import ABSENT, RunView, TraceView
-
-SIMULATED: Final = (
-    CollectiveType.ALL_REDUCE,
-    CollectiveType.ALL_GATHER,
-    CollectiveType.ALL_TO_ALL,
-    CollectiveType.REDUCE_SCATTER,
-    CollectiveType.BROADCAST,
-)
-LEAST_BYTES: Final = 4
-"""An all-gather of fewer bytes than it has chunks (four by default) never ends."""
-_DIMENSIONS: Final = 4
-"""Without involved_dim, so many dimensions take part."""
-TAGS: Final = 500_000_000
-"""Tags from here on are taken for the simulator's own messages."""
 
 
 @trace_rule(
@@ -180,7 +165,7 @@ def chosen_dimensions(view: TraceView) -> Hits:
             continue
         for row, value in zip(column.rows.tolist(), column.values, strict=True):
             told = tuple(map(bool, value))
-            if any(told) and not (all(told) and len(told) >= _DIMENSIONS):
+            if any(told) and not (all(told) and len(told) >= DIMENSIONS):
                 first, count = lists.get(told, (row, 0))
                 lists[told] = first, count + 1
     found = [

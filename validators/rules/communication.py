@@ -9,8 +9,9 @@ import numpy as np
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording.libraries import element_bytes
 from chakra_et.validators.finding import NOTHING, Hits
+from chakra_et.validators.host_calls import calls_of_communication
 from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import ABSENT, Rows, TraceView
+from chakra_et.validators.view import ABSENT, TraceView
 
 _SIZED_BY_INPUT: Final = (
     CollectiveType.ALL_REDUCE,
@@ -166,24 +167,6 @@ def hidden_communication(view: TraceView) -> Hits:
 def doubled_communication(view: TraceView) -> Hits:
     """Communication on the host whose device counterpart waits for it, or that says too little."""
     return view.hits(calls_of_communication(view), "the device's communication is there too")
-
-
-def calls_of_communication(view: TraceView) -> Rows:
-    """Rows of communication marked as host work that is but the call of a device's.
-
-    In a trace with communication on the device, that is what such a communication waits for, and
-    what does not even tell its type.
-    """
-    rows = view.communication
-    hosted = rows[view.on_host[rows]]
-    on_device = np.zeros(len(view.nodes), np.bool_)
-    on_device[rows[~view.on_host[rows]]] = True
-    if len(hosted) == 0 or not on_device.any():
-        return np.zeros(0, np.int64)
-    waited_for = view.source[view.sound_edges & on_device[view.target]]
-    vague = (view.nodes.type[hosted] == NodeType.COMM_COLL) & ~view.present("comm_type")[hosted]
-    calls: Rows = hosted[vague | np.isin(hosted, waited_for)]
-    return calls
 
 
 @trace_rule(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication import Communication
-from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.communication.communication import Communication
+from chakra_et.linker.communication.workers import Workers
+from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.nesting import NONE
-from chakra_et.linker.workers import Workers
 
 
 def group_edges(
@@ -22,10 +22,10 @@ def group_edges(
     """
     named = [row for row, facts in communication.items() if facts.group is not None]
     rows = np.array(named, np.int64)
-    rows = rows[table.lane[rows] != NONE]
+    rows = rows[table.lane[rows] != NO_ROW]
     _, group = np.unique([communication[r].group or "" for r in rows.tolist()], return_inverse=True)
     issued_ns = table.start_ns.copy()
-    told = workers.asked != NONE
+    told = workers.asked != NO_ROW
     issued_ns[workers.transfers[told]] = table.start_ns[workers.asked[told]]
     order = np.lexsort((table.start_ns[rows], issued_ns[rows], group.ravel()))
     rows, group = rows[order], group.ravel()[order]

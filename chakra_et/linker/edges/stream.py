@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.edges.edge_list import EdgeList
+from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
-
-Rows = npt.NDArray[np.int64]
+from chakra_et.linker.waits.stream_order import StreamOrder, overlaps
 
 _REACH: Final = 64
 """How many neighbours are looked at around an overlap."""
-
-
-@dataclass
-class StreamOrder:
-    """Device work by stream and start, and how many neighbours on a stream overlap in time."""
-
-    order: Rows
-    overlaps: int
-
-
-def stream_order(table: Activities) -> StreamOrder:
-    """The order of each stream: by start; where starts are equal, as launched, then as recorded."""
-    rows = np.flatnonzero(table.work)
-    launched = table.start_ns[table.launch[rows]]
-    launched[table.launch[rows] < 0] = np.iinfo(np.int64).min
-    keys = (table.record[rows], launched, table.end_ns[rows], table.start_ns[rows])
-    order = rows[np.lexsort((*keys, table.lane[rows]))]
-    return StreamOrder(order, int(np.count_nonzero(_overlap(table, order) > 0)))
-
-
-def _overlap(table: Activities, order: Rows) -> Rows:
-    """For how long each activity ran beside its predecessor on the stream, 0 where it did not."""
-    lane = table.lane[order]
-    result = np.zeros(len(order), np.int64)
-    if len(order):
-        overlap = table.end_ns[order][:-1] - table.start_ns[order][1:]
-        result[1:] = np.where(lane[1:] == lane[:-1], np.maximum(overlap, 0), 0)
-    return result
 
 
 def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
@@ -56,7 +26,7 @@ def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
     """
     order = streams.order
     lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
-    overlap = _overlap(table, order)
+    overlap = overlaps(table, order)
     length = end - start
     beside = np.zeros(len(order), np.bool_)
     beside[1:] = (overlap[1:] > 0) & (2 * overlap[1:] >= np.minimum(length[1:], length[:-1]))
@@ -69,9 +39,7 @@ def stream_edges(table: Activities, streams: StreamOrder) -> EdgeList:
     return EdgeList.joined(found)
 
 
-def _loose_edges(
-    lane: Rows, start: Rows, end: Rows, beside: npt.NDArray[np.bool_], loose: Rows
-) -> Rows:
+def _loose_edges(lane: Rows, start: Rows, end: Rows, beside: Mask, loose: Rows) -> Rows:
     """Pairs of places around overlaps: from the last ended one, and to the next that waits.
 
     What comes after a run of overlaps waits for those that nothing in the run waited for.

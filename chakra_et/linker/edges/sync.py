@@ -11,24 +11,18 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import NO_ROW, Rows, no_rows
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.edges.edge_list import EdgeList
-from chakra_et.linker.edges.joins import Joins
-from chakra_et.linker.edges.launched import Launched
-from chakra_et.linker.edges.pending import Given
-from chakra_et.linker.edges.wait_calls import WaitCalls
+from chakra_et.linker.communication.carriers import Carriers
+from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.nesting import NONE
+from chakra_et.linker.waits.given import Given
+from chakra_et.linker.waits.joins import Joins
+from chakra_et.linker.waits.launched import Launched
+from chakra_et.linker.waits.wait_calls import SLACK_NS, WaitCalls
 from chakra_et.model import EdgeKind
-from chakra_et.recording import DeviceTrace, Kind, Role
-
-Rows = npt.NDArray[np.int64]
-
-SLACK_NS: Final = 10_000
-"""How far the device's clock may be ahead of the host's: a wait may seem to end before its target.
-"""
+from chakra_et.recording import DeviceTrace, Kind, Recording, Role
 
 
 @dataclass
@@ -77,7 +71,7 @@ def sync_edges(
             last = np.array(given.by((int(calls.device[place]), int(stream)), asked), np.int64)
         else:
             last = launched.last_before(lanes, np.full(len(lanes), asked, np.int64))
-            last = last[last != NONE]
+            last = last[last != NO_ROW]
         last = launched.over_by(table, last, end)
         last = last[table.end_ns[last] <= end]
         if len(last) == 0:
@@ -103,11 +97,11 @@ def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool
     kind = calls.kind[place]
     device = int(calls.device[place])
     if kind == Kind.WAIT_DEVICE:
-        mine = [lane for (d, _), lane in launched.lane_of.items() if device in (NONE, d)]
+        mine = [lane for (d, _), lane in launched.lane_of.items() if device in (NO_ROW, d)]
         return np.array(mine, np.int64), True
     stream = calls.awaited[place] if kind == Kind.WAIT_EVENT else calls.stream[place]
     lane = launched.lane_of.get((device, int(stream)))
-    if calls.recorded[place] and stream != NONE:
+    if calls.recorded[place] and stream != NO_ROW:
         return np.array([] if lane is None else [lane], np.int64), True
     return launched.lanes, False
 
@@ -115,16 +109,17 @@ def _lanes(calls: WaitCalls, place: int, launched: Launched) -> tuple[Rows, bool
 def _asked_at(table: Activities, calls: WaitCalls, place: int) -> int:
     """When what a call waits for had been launched: at the call, or when the event was recorded."""
     record = int(calls.record[place])
-    call = record if calls.kind[place] == Kind.WAIT_EVENT and record != NONE else calls.call[place]
+    by_event = calls.kind[place] == Kind.WAIT_EVENT and record != NO_ROW
+    call = record if by_event else calls.call[place]
     return int(table.start_ns[call])
 
 
 def _own_stream(table: Activities, call: int, last: Rows, launched: Launched) -> int:
     """Of work that had ended before a call, that of the stream that its thread used last."""
     launch = table.launch[last]
-    mine = (launch != NONE) & (table.lane[launch] == table.lane[call])
+    mine = (launch != NO_ROW) & (table.lane[launch] == table.lane[call])
     rows = last[mine] if mine.any() else last
-    when = np.where(table.launch[rows] != NONE, table.start_ns[table.launch[rows]], launched.base)
+    when = np.where(table.launch[rows] != NO_ROW, table.start_ns[table.launch[rows]], launched.base)
     return int(rows[np.argmax(when)])
 
 
@@ -141,14 +136,14 @@ def sync_scopes(
     scopes = {}
     for i in calls.of(Kind.WAIT_STREAM, Kind.WAIT_DEVICE).tolist():
         call, device, stream = int(calls.call[i]), int(calls.device[i]), int(calls.stream[i])
-        last = source.get(call, NONE)
+        last = source.get(call, NO_ROW)
         # A join waits for work in its turn.
         last = source.get(last, last)
-        pair = place.get(int(lanes[last])) if last != NONE else None
+        pair = place.get(int(lanes[last])) if last != NO_ROW else None
         if calls.kind[i] == Kind.WAIT_DEVICE:
-            device = pair[0] if device == NONE and pair is not None else max(device, 0)
+            device = pair[0] if device == NO_ROW and pair is not None else max(device, 0)
             scopes[call] = f"device {device}"
-        elif calls.recorded[i] and stream != NONE:
+        elif calls.recorded[i] and stream != NO_ROW:
             scopes[call] = f"stream {device} {stream}"
         elif pair is not None:
             scopes[call] = f"stream {pair[0]} {pair[1]}"
@@ -161,7 +156,7 @@ def blocking_copies(table: Activities, device: DeviceTrace) -> Rows:
     Evidence: a call that does not return at once, by its name, or a copy from a device to pageable
     memory of the host; and the copy ended before the call did.
     """
-    copies = np.flatnonzero(table.work & (table.launch != NONE))
+    copies = np.flatnonzero(table.work & (table.launch != NO_ROW))
     copies = copies[device.kind[table.record[copies]] == Kind.COPY]
     call = table.launch[copies]
     waits = device.blocks[table.record[call]] | device.blocks[table.record[copies]]
@@ -180,17 +175,17 @@ def copy_edges(table: Activities, copies: Rows) -> EdgeList:
     That is what began after the copy had ended: where clocks of host and driver differ, operations
     may seem to begin inside the call.
     """
-    follows = np.full(len(table), NONE, np.int64)
+    follows = np.full(len(table), NO_ROW, np.int64)
     order = table.host_order
     same = table.lane[order][1:] == table.lane[order][:-1]
     follows[order[:-1][same]] = order[1:][same]
     after = follows[table.launch[copies]]
     for _ in range(_INSIDE):
-        early = np.flatnonzero((after != NONE) & (table.start_ns[after] < table.end_ns[copies]))
+        early = np.flatnonzero((after != NO_ROW) & (table.start_ns[after] < table.end_ns[copies]))
         if len(early) == 0:
             break
         after[early] = follows[after[early]]
-    use = after != NONE
+    use = after != NO_ROW
     return EdgeList.by(Evidence.SYNC_COPY, copies[use], after[use])
 
 
@@ -201,3 +196,15 @@ def _edge_list(found: _Found) -> EdgeList:
         np.array(found.target, np.int64),
         np.array(found.evidence, np.uint8),
     )
+
+
+def stated_waits(table: Activities, recording: Recording, carriers: Carriers) -> EdgeList:
+    """Edges that the recording states: from device work to what began when it had ended."""
+    if recording.device is None:
+        return EdgeList.by(Evidence.SYNC_FILE, no_rows(), no_rows())
+    row = np.full(len(recording.device), NO_ROW, np.int64)
+    work = np.flatnonzero(table.work)
+    row[table.record[work]] = work
+    row[carriers.merged] = carriers.into
+    source, target = recording.stated.waits
+    return EdgeList.by(Evidence.SYNC_FILE, row[source], target)

@@ -18,7 +18,7 @@ from chakra_et.conversion import Conversion
 from chakra_et.converters.linked import read_linked
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.directory import convert_directory
-from chakra_et.linker.report import RESTS
+from chakra_et.linker.output.report import RESTS
 from chakra_et.model import EdgeKind
 
 HERE = Path(__file__).parent

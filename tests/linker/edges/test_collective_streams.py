@@ -11,7 +11,7 @@ import pytest
 
 import chakra_et
 from chakra_et import NodeType, Trace
-from chakra_et.linker.explain import labels
+from chakra_et.linker.output.explain import labels
 from chakra_et.model import EdgeKind
 
 Pair = tuple[tuple[str, int], tuple[str, int]]

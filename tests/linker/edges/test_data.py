@@ -12,7 +12,7 @@ from recordings import HostRecording, Profile
 import chakra_et
 from chakra_et import Conversion, EdgeKind
 from chakra_et.graph import last_awaited
-from chakra_et.linker.edges.data import PARTS
+from chakra_et.linker.edges.data.edges import PARTS
 from chakra_et.model import Trace
 from chakra_et.replay import replay
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from recordings import BACKWARD, MAIN, Profile
 
 from chakra_et.conversion import Conversion
-from chakra_et.linker.edges import joins
 from chakra_et.linker.evidence import Evidence
-from chakra_et.linker.explain import explain
+from chakra_et.linker.output.explain import explain
+from chakra_et.linker.waits import joins
 from chakra_et.model import EdgeKind
 from chakra_et.replay import replay, resolving
 from chakra_et.validators import Severity, validate

@@ -1,0 +1,1 @@
+"""What communicates: which activities, of which group, how many bytes, with whom."""

@@ -1,0 +1,139 @@
+"""Transfers of a backend that communicates on the host: who asked for each, and who waits for it.
+
+A process group as gloo hands its transfers to threads of its own, or lets a message run beside the
+thread that asked for it. A profile shows each as a span. Its record function was made where the
+transfer was asked for, so that its id is the next after that of the operation which asked, or of
+something inside that: ids are given in one order for the whole process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from chakra_et.codes import codes
+from chakra_et.columns import NO_ROW, Mask, Rows
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.joining.ranges_beside import backend_names
+from chakra_et.recording import DeviceTrace, Role
+from chakra_et.recording.libraries import REQUEST
+
+_WAITING: Final = "::wait_tensor"
+"""How names of operations end that return when a transfer has filled a tensor."""
+
+
+@dataclass
+class Workers:
+    """`transfers` are the outermost activities of threads that only communicate, and those that
+    run beside the thread that asked for them.
+
+    `inside` are the activities inside transfers, as a backend may copy what it has got, and
+    `around[i]` is the transfer around `inside[i]`. `asked[k]` is what its thread did last when
+    `transfers[k]` was asked for, or `NO_ROW`; `request[k]` is the operation of the framework that
+    asked, which is the same or around it.
+    `waits` are operations of other threads that do nothing but wait for a transfer.
+    """
+
+    transfers: Rows
+    inside: Rows
+    around: Rows
+    asked: Rows
+    request: Rows
+    waits: Rows
+
+    @classmethod
+    def none(cls) -> Workers:
+        """No transfers, as in a run without such a backend."""
+        return cls(*(np.zeros(0, np.int64) for _ in range(6)))
+
+    def requests(self) -> dict[int, int]:
+        """The operation that asked, by transfer, where one is known to have."""
+        pairs = zip(self.transfers.tolist(), self.request.tolist(), strict=True)
+        return {transfer: request for transfer, request in pairs if request != NO_ROW}
+
+
+def find_workers(table: Activities, device: DeviceTrace | None) -> Workers:
+    """The transfers of backends on the host, and who asked for them by record-function ids."""
+    if device is None:
+        return Workers.none()
+    host = table.host_order
+    names = device.names.in_order
+    backend = backend_names(names)[device.name[table.record[host]]]
+    outermost = table.nested_in[host] == NO_ROW
+    others = np.unique(table.lane[host[outermost & ~backend]])
+    transfers = np.sort(host[outermost & ~np.isin(table.lane[host], others)])
+    if len(transfers) == 0:
+        return Workers.none()
+    callers = np.sort(host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)])
+    waiting = np.array([name.endswith(_WAITING) for name in names], np.bool_)
+    waits = callers[waiting[device.name[table.record[callers]]]]
+    asking = np.array([name.startswith(REQUEST) for name in names], np.bool_)
+    asks = np.zeros(len(table) + 1, np.bool_)
+    asks[callers] = asking[device.name[table.record[callers]]]
+    asked, request = _asked(table, device.rf_id, callers, asks, transfers)
+    return Workers(transfers, *_inside(table, transfers), asked, request, waits)
+
+
+def _asked(
+    table: Activities, rf_id: Rows, callers: Rows, asks: Mask, transfers: Rows
+) -> tuple[Rows, Rows]:
+    """What each transfer followed, and which operation asked for it.
+
+    By record-function ids; else it is the operation in which a range beside it begins.
+    """
+    asked = np.full(len(transfers), NO_ROW, np.int64)
+    beside = np.isin(transfers, table.beside)
+    asked[beside] = table.caller[transfers[beside]]
+    ids = rf_id[table.record[callers]]
+    callers, ids = callers[ids > 0], ids[ids > 0]
+    if len(ids) == 0:
+        return asked, _around(table, asked, asks)
+    order = np.argsort(ids, kind="stable")
+    callers, ids = callers[order], ids[order]
+    own = rf_id[table.record[transfers]]
+    place = np.maximum(np.searchsorted(ids, own) - 1, 0)
+    before = callers[place]
+    told = (own > 0) & (table.start_ns[before] <= table.start_ns[transfers])
+    inside = _around(table, before, asks) != NO_ROW
+    told &= (ids[place] == own - 1) | ((ids[place] < own) & inside)
+    asked[told] = before[told]
+    return asked, _around(table, asked, asks)
+
+
+def _around(table: Activities, rows: Rows, asks: Mask) -> Rows:
+    """The innermost of some operations that is around each of `rows`, or is it; or `NO_ROW`."""
+    while True:
+        out = (rows != NO_ROW) & ~asks[rows]
+        if not out.any():
+            return rows
+        rows = np.where(out, table.nested_in[rows], rows)
+
+
+def _inside(table: Activities, transfers: Rows) -> tuple[Rows, Rows]:
+    """What the threads of transfers do between one and the next, and the transfer before each."""
+    order = table.host_order
+    mine = order[np.isin(table.lane[order], table.lane[transfers])]
+    begins = np.isin(mine, transfers)
+    around = mine[begins][np.cumsum(begins) - 1]
+    return mine[~begins], around[~begins]
+
+
+def resumed(table: Activities, workers: Workers) -> tuple[Rows, Rows]:
+    """Ranges that ran beside the thread that asked for them, and what that thread did next.
+
+    Such a range ends where somebody has waited for it, which the asking thread most often does.
+    Ranges after which it did nothing more are left out.
+    """
+    mine = np.isin(workers.transfers, table.beside) & (workers.asked != NO_ROW)
+    ranges, asked = workers.transfers[mine], workers.asked[mine]
+    order = table.host_order
+    lane, start = table.lane[order], table.start_ns[order]
+    rank = codes(np.append(start, table.end_ns[ranges]))
+    width = int(rank.max(initial=0)) + 1
+    key = lane * width + rank[: len(order)]
+    place = np.searchsorted(key, table.lane[asked] * width + rank[len(order) :], "left")
+    following = np.minimum(place, len(order) - 1)
+    found = (place < len(order)) & (lane[following] == table.lane[asked])
+    return ranges[found], order[following[found]]

@@ -1,0 +1,1 @@
+"""Data: who last wrote what an operation reads."""

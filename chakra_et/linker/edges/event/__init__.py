@@ -1,0 +1,1 @@
+"""Events: device work that waits for what another stream had been given."""

@@ -1,0 +1,1 @@
+"""Which records of the two views belong together, and what encloses what."""

@@ -1,0 +1,174 @@
+"""Aligning two sequences that are nearly the same, in nearly linear time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from chakra_et.codes import codes
+from chakra_et.columns import Rows
+
+Sequence = Rows
+
+_RUN: Final = 8
+"""Equal neighbours that make an anchor."""
+_FEW: Final = 128
+"""Items that one side has alone: so many are looked for at once."""
+_TRIES: Final = 16
+"""In so many parts: where they differ more, looking costs and finds nothing."""
+_MANY: Final = 512
+"""So many are looked for where there is no other way: the work grows as the square of this."""
+_SMALL: Final = 1 << 20
+"""Product of lengths up to which a gap between anchors is compared item by item."""
+
+
+def align(left: Sequence, right: Sequence) -> tuple[Sequence, Sequence]:
+    """Places in `left` and `right`, ascending in both, that hold equal items.
+
+    Equal beginnings and ends are matched first, and the rest with the fewest gaps where few are
+    enough. Else runs of items that occur once on either side are anchors (as in a patience diff),
+    and what lies between two anchors is matched the same way, or item by item where it is short.
+    What is long and has no anchors, as repeated layers have none, may take more gaps.
+    """
+    pairs: list[tuple[int, int]] = []
+    tries = _TRIES
+    todo = [(0, len(left), 0, len(right), _RUN)]
+    while todo:
+        low, high, other_low, other_high, run = todo.pop()
+        head = _common_prefix(left[low:high], right[other_low:other_high])
+        pairs += zip(range(low, low + head), range(other_low, other_low + head), strict=True)
+        low, other_low = low + head, other_low + head
+        tail = _common_prefix(left[low:high][::-1], right[other_low:other_high][::-1])
+        pairs += zip(range(high - tail, high), range(other_high - tail, other_high), strict=True)
+        high, other_high = high - tail, other_high - tail
+        if low == high or other_low == other_high:
+            continue
+        part, other = left[low:high], right[other_low:other_high]
+        found = []
+        if run == _RUN and tries:
+            found, tries = _shortest_edit(part, other, _FEW), tries - 1
+        anchors = _anchors(part, other, run) if not found else []
+        if found:
+            pairs += [(low + a + i, other_low + b + i) for a, b, size in found for i in range(size)]
+        elif anchors:
+            borders = [(0, 0), *anchors, (high - low, other_high - other_low)]
+            for (a, b), (next_a, next_b) in pairwise(borders):
+                todo.append((low + a, low + next_a, other_low + b, other_low + next_b, run))
+        elif run > 1:
+            todo.append((low, high, other_low, other_high, run // 2))
+        elif (high - low) * (other_high - other_low) <= _SMALL:
+            matcher = SequenceMatcher(None, part.tolist(), other.tolist(), autojunk=False)
+            for a, b, size in matcher.get_matching_blocks():
+                pairs += [(low + a + i, other_low + b + i) for i in range(size)]
+        else:
+            found = _shortest_edit(part, other, _MANY)
+            pairs += [(low + a + i, other_low + b + i) for a, b, size in found for i in range(size)]
+    pairs.sort()
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[tuple[int, int, int]]:
+    """Places and lengths of equal runs between the fewest items that either side has alone.
+
+    By E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", Algorithmica 1 (1986): for
+    each number of gaps, how far one gets in `left` on each diagonal (`left` place less `right`
+    place). Nothing is matched where more than `most` items stand alone.
+    """
+    if abs(len(left) - len(right)) > most:
+        return []
+    reach = {1: 0}
+    steps: list[dict[int, int]] = []
+    for gaps in range(min(most, len(left) + len(right)) + 1):
+        steps.append(dict(reach))
+        for diagonal in range(-gaps, gaps + 1, 2):
+            down = diagonal == -gaps or (
+                diagonal != gaps and reach[diagonal - 1] < reach[diagonal + 1]
+            )
+            at = reach[diagonal + 1] if down else reach[diagonal - 1] + 1
+            if 0 <= at - diagonal <= len(right) and at <= len(left):
+                at += _equal_from(left, right, at, at - diagonal)
+            reach[diagonal] = at
+            if at >= len(left) and at - diagonal >= len(right):
+                return _way_back(steps, diagonal, at)
+    return []
+
+
+def _way_back(steps: list[dict[int, int]], diagonal: int, at: int) -> list[tuple[int, int, int]]:
+    """The equal runs on the way to a place, by how far each number of gaps had got before it."""
+    runs = []
+    for gaps in range(len(steps) - 1, -1, -1):
+        reach = steps[gaps]
+        down = diagonal == -gaps or (diagonal != gaps and reach[diagonal - 1] < reach[diagonal + 1])
+        before = diagonal + 1 if down else diagonal - 1
+        begin = reach[before] if down else reach[before] + 1
+        if at > begin:
+            runs.append((begin, begin - diagonal, at - begin))
+        diagonal, at = before, reach[before]
+    return runs
+
+
+def _equal_from(left: Sequence, right: Sequence, a: int, b: int) -> int:
+    """How many items are equal from two places on; looks at twice as many each time."""
+    size, equal, look = min(len(left) - a, len(right) - b), 0, 32
+    while equal < size:
+        part = _common_prefix(
+            left[a + equal : a + equal + look], right[b + equal : b + equal + look]
+        )
+        equal += part
+        if part < look:
+            break
+        look *= 2
+    return min(equal, size)
+
+
+def _common_prefix(left: Sequence, right: Sequence) -> int:
+    size = min(len(left), len(right))
+    different = np.flatnonzero(left[:size] != right[:size])
+    return int(different[0]) if len(different) else size
+
+
+def _anchors(left: Sequence, right: Sequence, run: int) -> list[tuple[int, int]]:
+    """Starts of runs that occur exactly once on either side, ascending on both sides."""
+    if min(len(left), len(right)) < run:
+        return []
+    both = np.concatenate((_runs(left, run), _runs(right, run)))
+    code = codes(*both.T)
+    mine, theirs = code[: len(left) - run + 1], code[len(left) - run + 1 :]
+    count = int(code.max()) + 1
+    once = (np.bincount(mine, minlength=count) == 1) & (np.bincount(theirs, minlength=count) == 1)
+    place = np.empty(count, np.int64)
+    place[theirs] = np.arange(len(theirs))
+    starts = np.flatnonzero(once[mine])
+    targets = place[mine[starts]]
+    rising = _longest_rising(targets)
+    return [(int(starts[i]), int(targets[i])) for i in rising]
+
+
+def _runs(items: Sequence, run: int) -> Rows:
+    return np.lib.stride_tricks.sliding_window_view(items, run)
+
+
+def _longest_rising(values: Sequence) -> list[int]:
+    """Places of a longest strictly rising subsequence."""
+    tails: list[int] = []
+    tail_values: list[int] = []
+    before = [-1] * len(values)
+    for i, value in enumerate(values.tolist()):
+        at = bisect_left(tail_values, value)
+        before[i] = tails[at - 1] if at else -1
+        if at == len(tails):
+            tails.append(i)
+            tail_values.append(value)
+        else:
+            tails[at], tail_values[at] = i, value
+    result = []
+    at = tails[-1] if tails else -1
+    while at >= 0:
+        result.append(at)
+        at = before[at]
+    return result[::-1]

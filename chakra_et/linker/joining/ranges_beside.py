@@ -1,0 +1,42 @@
+"""Ranges of a backend that lie on the thread which asked for them, and run beside it.
+
+A message over gloo begins its range where it is asked for, and ends it where somebody has waited
+for it: the thread goes on meanwhile. Backends without threads of their own (MPI) do so with
+collectives, too. Such a range is no part of what its thread does; it has a lane of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chakra_et.columns import NO_ROW, Mask, Rows
+from chakra_et.recording.libraries import HOST_BACKENDS
+
+
+def backend_names(names: list[str]) -> Mask:
+    """Which names are those that backends on the host give to what they transfer."""
+    return np.array([name.startswith(HOST_BACKENDS) for name in names], np.bool_)
+
+
+def ranges_beside(ranges: Rows, host: Rows, lane: Rows, nested_in: Rows) -> Rows:
+    """Which `ranges` lie on a thread that does other things, too; `host` are all on host threads.
+
+    What a worker thread of a backend does lies inside of ranges.
+    """
+    outermost = host[nested_in[host] == NO_ROW]
+    others = np.unique(lane[outermost[~np.isin(outermost, ranges)]])
+    beside: Rows = ranges[np.isin(lane[ranges], others)]
+    return beside
+
+
+def callers_of(beside: Rows, nested_in: Rows, start_ns: Rows, end_ns: Rows) -> Rows:
+    """The innermost activity that is open where each range begins, other ranges left out."""
+    ranges = np.zeros(len(nested_in) + 1, np.bool_)
+    ranges[beside] = True
+    caller = nested_in[beside]
+    while True:
+        over = ranges[caller] | (end_ns[caller] <= start_ns[beside])
+        over &= caller != NO_ROW
+        if not over.any():
+            return caller
+        caller = np.where(over, nested_in[caller], caller)

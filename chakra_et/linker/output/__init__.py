@@ -1,0 +1,1 @@
+"""The trace of all activities, and the report of how it came to be."""

@@ -1,0 +1,359 @@
+"""From the activity table to the columns of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.columns import NO_ROW, UNTIMED, Rows
+from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
+from chakra_et.linker.activities import Activities
+from chakra_et.linker.communication.communication import Communication, Communications
+from chakra_et.linker.communication.process_groups import GroupTable
+from chakra_et.linker.edge_list import EdgeList
+from chakra_et.linker.evidence import Codes, guessed
+from chakra_et.linker.output.further_nodes import Graph
+from chakra_et.linker.time.owners import exclusive_ns, main_owners, owned_parts
+from chakra_et.linker.time.polls import polling
+from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
+from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role
+from chakra_et.recording import Kind as RecordKind
+from chakra_et.recording.libraries import RECV, SEND
+from chakra_et.version import PRODUCER
+
+JOIN_NAMES: Final = ("join of streams", "join of messages")
+"""Nodes without work: between streams and calls that wait, and behind a kernel of messages."""
+_FACTS_ONLY: Final = (RecordKind.ROOT, RecordKind.GROUPS)
+"""Kinds of host nodes that are no work."""
+_DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns")
+_NO_TEXTS: Final = (b"[]", b"[]", b"[]")
+_NO_STRIDES: Final = (b"", b"[]")
+_DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.STRING}
+
+
+def assemble(
+    graph: Graph,
+    recording: Recording,
+    scopes: dict[int, str],
+    communications: Communications,
+    groups: GroupTable,
+) -> tuple[Trace, Codes]:
+    """The trace of all activities in the order of the graph; ids count from 1 in that order.
+
+    The second value is the `Evidence` of each edge.
+    """
+    host, device, communication = recording.host, recording.device, communications.by_row
+    table, order, own = graph.table, graph.order, graph.own
+    parts = owned_parts(table, own.begin_ns, own.end_ns)
+    view = _View(table, host, device, order, main_owners(table, parts))
+    start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
+    timed = start_ns != UNTIMED
+    duration_ns = np.where(timed, own.end_ns[order] - own_start_ns, 0)
+    nodes = Nodes(
+        id=np.arange(1, len(order) + 1, dtype=np.uint64),
+        type=_types(view, communication),
+        name_code=view.name_code(),
+        names=view.names(),
+        start_ns=start_ns,
+        duration_ns=duration_ns,
+        input_code=view.texts("inputs"),
+        output_code=view.texts("outputs"),
+        texts=[] if host is None else host.texts.in_order,
+        attributes=_attributes(view, communication, groups.rank),
+        exact_start=timed,
+        exact_duration=timed,
+    )
+    moved = np.flatnonzero(timed & (own_start_ns != start_ns))
+    nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
+    released = np.where(own.release_ns == UNTIMED, 0, own.release_ns)[order]
+    delays = [(name, getattr(own, name)[order]) for name in _DELAYS]
+    for name, values in (*delays, ("release_ns", released)):
+        rows = np.flatnonzero(values)
+        nodes.attributes.add(name, Kind.INT64, values[rows], rows)
+    waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())
+    nodes.attributes.add(
+        "sync_on",
+        Kind.STRING,
+        [scope for _, scope in waiting],
+        np.array([row for row, _ in waiting], np.int64),
+    )
+    further = np.argsort(view.place[graph.further])
+    nodes.attributes.add(
+        "same_kernel",
+        Kind.UINT64,
+        (view.place[graph.kernels] + 1).astype(np.uint64)[further],
+        view.place[graph.further][further],
+    )
+    set_time_parts(nodes, parts.moved(view.place))
+    edges, evidence = _edges(order, graph.edges)
+    return Trace(nodes, edges, _metadata(host, device, groups)), evidence
+
+
+class _View:
+    """The activity table in the order of the nodes; row r is node r."""
+
+    def __init__(
+        self,
+        table: Activities,
+        host: HostTrace | None,
+        device: DeviceTrace | None,
+        order: Rows,
+        rest_of: Rows,
+    ) -> None:
+        self.table = table
+        self.host = host
+        self.device = device
+        self.order = order
+        self.place = np.empty(len(order), np.int64)
+        self.place[order] = np.arange(len(order))
+        self.host_row = table.host[order]
+        self.record = table.record[order]
+        self.role = table.role[order]
+        self.on_stream = np.isin(table.lane, table.lane[table.work])[order]
+        # The rests of others are shown as what they go on with.
+        self.rests, self.rest_of = self.place[table.rests], self.place[rest_of]
+        self.shown = self.record.copy()
+        self.shown[self.rests] = self.record[self.rest_of]
+        self.on_host = np.flatnonzero(self.host_row != NO_ROW)
+        self.on_record = np.flatnonzero(self.record != NO_ROW)
+
+    def names(self) -> list[str]:
+        mine = [] if self.host is None else self.host.names.in_order
+        theirs = [] if self.device is None else self.device.names.in_order
+        return [*mine, *theirs, *JOIN_NAMES]
+
+    def name_code(self) -> npt.NDArray[np.int32]:
+        code = np.zeros(len(self.order), np.int32)
+        if self.device is not None:
+            before = 0 if self.host is None else len(self.host.names)
+            code[self.on_record] = before + self.device.name[self.record[self.on_record]]
+        if self.host is not None:
+            code[self.on_host] = self.host.name[self.host_row[self.on_host]]
+        joins = np.flatnonzero(self.role == Role.SYNC)
+        code[joins] = len(self.names()) - len(JOIN_NAMES) + self.on_stream[joins]
+        code[self.rests] = code[self.rest_of]
+        return code
+
+    def texts(self, side: str) -> npt.NDArray[np.int32]:
+        code = np.full(len(self.order), -1, np.int32)
+        if self.host is not None:
+            code[self.on_host] = getattr(self.host, side)[self.host_row[self.on_host]]
+            empty = self.host.texts.get(_NO_TEXTS)
+            if empty is not None:
+                code[code == empty] = -1
+        return code
+
+    def from_host(self, name: str) -> Any:
+        """A column of the host trace for the nodes `on_host`."""
+        return getattr(self.host, name)[self.host_row[self.on_host]]
+
+    def from_record(self, name: str, rows: Rows) -> Any:
+        """A column of the profile for the given nodes."""
+        return getattr(self.device, name)[self.shown[rows]]
+
+
+def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[np.int32]:
+    types = np.full(len(view.order), NodeType.COMP, np.int32)
+    host = view.host
+    if host is not None:
+        facts_only = np.isin(host.kind, _FACTS_ONLY)
+        rows = view.on_host
+        types[rows[facts_only[view.host_row[rows]]]] = NodeType.METADATA
+    for activity, facts in communication.items():
+        types[view.place[activity]] = facts.type
+    return types
+
+
+def _edges(order: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
+    """The edges of the trace, and the `Evidence` of each.
+
+    Of several between the same two nodes one is kept: a stated one, else the first.
+    """
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    target = place[np.concatenate([e.target for e in edges])]
+    source = (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64)
+    kind = np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges])
+    evidence = np.concatenate([e.evidence for e in edges])
+    stated = np.argsort(guessed(evidence), kind="stable")
+    places = stated[Edges.in_rows(target[stated], source[stated], kind[stated])]
+    evidence = evidence[places]
+    columns = target[places], source[places], kind[places]
+    return Edges.from_rows(len(order), *columns, guessed(evidence)), evidence
+
+
+def _attributes(
+    view: _View, communication: dict[int, Communication], rank: int | None
+) -> AttributeTable:
+    attributes = AttributeTable(len(view.order))
+    on_cpu = ~view.on_stream
+    on_cpu[view.place[np.array(list(communication), np.int64)]] = False
+    attributes.add("is_cpu_op", Kind.BOOL, on_cpu)
+    _add_communication(attributes, view, communication, rank)
+    if view.device is not None:
+        _add_record_columns(attributes, view)
+    if view.host is not None:
+        _add_host_columns(attributes, view, view.host)
+    return attributes
+
+
+def _add_integers(
+    attributes: AttributeTable, name: str, rows: Rows, values: Any, absent: int | None = None
+) -> None:
+    if absent is not None:
+        rows, values = rows[values != absent], values[values != absent]
+    attributes.add(name, Kind.INT64, values, rows)
+
+
+def _add_texts(
+    attributes: AttributeTable,
+    name: str,
+    rows: Rows,
+    codes: Any,
+    pool: list[str],
+) -> None:
+    """Text by code; nodes whose text is empty get none."""
+    said = np.array([bool(text) for text in pool], np.bool_)
+    use = said[codes] if len(pool) else np.zeros(len(codes), np.bool_)
+    attributes.add(name, Kind.STRING, [pool[code] for code in codes[use].tolist()], rows[use])
+
+
+def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
+    device, rows = view.device, view.on_record
+    assert device is not None
+    rests = np.sort(view.rests)
+    shown = np.union1d(rows, rests)
+    codes = view.from_record("category", shown)
+    _add_texts(attributes, "category", shown, codes, device.categories.in_order)
+    threads = shown[view.role[shown] != Role.WORK]
+    if "thread" not in device.silent_on:
+        _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
+    goes_on = (view.rest_of[np.argsort(view.rests)] + 1).astype(np.uint64)
+    attributes.add("rest_of", Kind.UINT64, goes_on, rests)
+    threads = np.setdiff1d(threads, rests)
+    table = view.table
+    inclusive = np.where(table.lane != NO_ROW, table.end_ns - table.start_ns, 0)
+    for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive_ns(table))):
+        _add_integers(attributes, name, threads, values[view.order[threads]])
+    polls = np.flatnonzero(polling(view.table, device)[view.order])
+    attributes.add("polling", Kind.BOOL, np.ones(len(polls), np.bool_), polls)
+    calls = rows[view.role[rows] != Role.OP]
+    _add_integers(attributes, "correlation", calls, view.from_record("correlation", calls), NO_ID)
+    work = np.flatnonzero(view.role == Role.WORK)
+    if "device" not in device.silent_on:
+        _add_integers(attributes, "device", work, device.devices(view.shown[work]))
+    _add_integers(attributes, "stream", work, device.streams(view.shown[work]))
+    size = view.from_record("size_bytes", work)
+    sized = size != NO_ID
+    attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
+    args = [device.args[row] for row in view.record[work].tolist()]
+    attributes.add("device_args", Kind.STRING, [a.decode("utf-8", "replace") for a in args], work)
+
+
+def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) -> None:
+    rows = view.on_host
+    attributes.add("host_id", Kind.UINT64, view.from_host("id"), rows)
+    _add_integers(attributes, "rf_id", rows, view.from_host("rf_id"), 0)
+    _add_integers(attributes, "fw_parent", rows, view.from_host("fw_parent"), 0)
+    _add_integers(attributes, "seq_id", rows, _sequence(view), -1)
+    _add_integers(attributes, "scope", rows, view.from_host("scope"))
+    _add_integers(attributes, "tid", rows, view.from_host("thread"), 0)
+    _add_integers(attributes, "fw_tid", rows, view.from_host("fw_thread"), 0)
+    schemas = host.op_schemas.in_order
+    _add_texts(attributes, "op_schema", rows, view.from_host("op_schema"), schemas)
+    strides = [
+        "" if text in _NO_STRIDES else text.decode("utf-8", "replace")
+        for text in host.strides.in_order
+    ]
+    for name in ("input_strides", "output_strides"):
+        codes = view.from_host(name)
+        _add_texts(attributes, name, rows, codes, strides)
+    place = np.empty(len(host), np.int64)
+    place[view.host_row[rows]] = rows
+    for name, attribute in host.attributes.items():
+        kind = _DECLARED.get(attribute.declared_type, Kind.STRING)
+        values = attribute.values
+        if kind is Kind.STRING:
+            values = [v if isinstance(v, str) else msgspec.json.encode(v).decode() for v in values]
+        at = place[np.array(attribute.rows, np.int64)]
+        by_row = np.argsort(at, kind="stable")
+        # Communication nodes have some of these already, merged from all sources.
+        new = by_row[~attributes.present(name)[at[by_row]]]
+        attributes.add(name, kind, [values[i] for i in new.tolist()], at[new])
+
+
+def _sequence(view: _View) -> Rows:
+    """Sequence numbers; the profile has those of the wrappers of backward operations too."""
+    sequence: Rows = view.from_host("seq_id").copy()
+    if view.device is not None:
+        record = view.record[view.on_host]
+        told = np.flatnonzero((sequence < 0) & (record != NO_ROW))
+        sequence[told] = view.device.sequence[record[told]]
+    return sequence
+
+
+def _add_communication(
+    attributes: AttributeTable,
+    view: _View,
+    communication: dict[int, Communication],
+    rank: int | None,
+) -> None:
+    """Facts of collectives and of messages between two ranks, in the kinds that simulators read."""
+    nodes = sorted((int(view.place[row]), facts) for row, facts in communication.items())
+
+    def add(name: str, kind: Kind, fact: Callable[[Communication], Any]) -> None:
+        known = [(row, value) for row, c in nodes if (value := fact(c)) is not None]
+        rows = np.array([row for row, _ in known], np.int64)
+        attributes.add(name, kind, [value for _, value in known], rows)
+
+    add("comm_type", Kind.INT64, lambda c: c.collective)
+    add("comm_size", Kind.INT64, lambda c: c.facts.size_bytes)
+    add("pg_name", Kind.STRING, lambda c: c.group)
+    add("pg_candidates", Kind.STRING, _candidates)
+    add("comm_src", Kind.INT32, lambda c: {SEND: rank, RECV: c.facts.peer}.get(c.type))
+    add("comm_dst", Kind.INT32, lambda c: {SEND: c.facts.peer, RECV: rank}.get(c.type))
+    # Where no tag is recorded, equal ones match sends and receives in order.
+    add("comm_tag", Kind.INT32, lambda c: (c.facts.tag or 0) if c.type in (SEND, RECV) else None)
+    add("device_pieces", Kind.INT64, lambda c: c.pieces)
+    add("comm_facts", Kind.STRING, lambda c: ", ".join(dict.fromkeys(c.facts.sources)))
+
+
+def _candidates(communication: Communication) -> str | None:
+    names = communication.candidates
+    return msgspec.json.encode(names).decode() if names else None
+
+
+def _metadata(host: HostTrace | None, device: DeviceTrace | None, groups: GroupTable) -> Metadata:
+    metadata = Metadata(FORMAT_VERSION)
+    metadata.set("producer", Kind.STRING, PRODUCER)
+    if host is not None:
+        metadata.set("schema", Kind.STRING, host.schema)
+        metadata.set("pid", Kind.UINT64, host.pid)
+        metadata.set("time", Kind.STRING, host.time)
+        metadata.set("start_ts", Kind.UINT64, host.start_ts)
+        metadata.set("finish_ts", Kind.UINT64, host.finish_ts)
+        if host.metadata:
+            metadata.set("host_metadata", Kind.STRING, msgspec.json.encode(host.metadata).decode())
+    if device is not None:
+        if device.device_properties:
+            encoded = msgspec.json.encode(device.device_properties).decode()
+            metadata.set("device_properties", Kind.STRING, encoded)
+        metadata.set("trace_name", Kind.STRING, _text(device.trace_name))
+        metadata.set("base_time_ns", Kind.INT64, device.base_time_ns or None)
+        if device.metadata:
+            encoded = msgspec.json.encode(device.metadata).decode()
+            metadata.set("profile_metadata", Kind.STRING, encoded)
+    metadata.set("rank", Kind.INT64, groups.rank)
+    metadata.set("world_size", Kind.INT64, groups.world_size)
+    trace_groups = list(groups.groups.values())
+    if trace_groups:
+        metadata.set("process_groups", Kind.STRING, msgspec.json.encode(trace_groups).decode())
+    return metadata
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,48 @@
+"""Counts of what became of records: how a report adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Tally:
+    """What became of the records of one category; kept, merged and left out add up to total."""
+
+    total: int = 0
+    kept: int = 0
+    merged: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The tally as it stands in a report."""
+        reasons = [{"reason": r, "count": c} for r, c in sorted(self.left_out.items())]
+        return {
+            "total": self.total,
+            "kept": self.kept,
+            "merged": self.merged,
+            "left_out": reasons,
+        }
+
+    def __iadd__(self, other: Tally) -> Tally:
+        self.total += other.total
+        self.kept += other.kept
+        self.merged += other.merged
+        self.left_out += other.left_out
+        return self
+
+
+@dataclass
+class JoinTally:
+    """How records of one kind found their counterparts."""
+
+    what: str
+    by: str
+    matched: int
+    of: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The join as it stands in a report."""
+        return {"what": self.what, "by": self.by, "matched": self.matched, "of": self.of}

@@ -1,0 +1,96 @@
+"""Whose time each moment of a host thread is, and so whose time each node's interval holds.
+
+A moment belongs to the innermost activity that is open then. A node's own time runs on to the next
+start on its thread, past its end: what it holds from there on is time of those that called it, and
+from the end of the outermost of these on it is nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chakra_et.codes import codes
+from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
+from chakra_et.linker.activities import Activities
+from chakra_et.model import GAP, TimeParts
+
+
+@dataclass
+class Moments:
+    """The timelines of all host threads, cut where the owner changes, by lane and time.
+
+    Piece i of thread `lane[i]` runs from `begin_ns[i]` to the next piece, or for ever.
+    """
+
+    lane: Rows
+    begin_ns: Rows
+    owner: Rows
+
+
+def moments(table: Activities) -> Moments:
+    """Whose time the threads' timelines are. One step for each start and end of an activity."""
+    order = table.host_order[~np.isin(table.host_order, table.rests)]
+    lane, start = table.lane[order], table.start_ns[order]
+    last = np.append(lane[1:] != lane[:-1], True)[: len(order)]
+    until = np.where(last, NEVER, np.append(start[1:], 0)[: len(order)])
+    slot, owner, now = np.arange(len(order)), order, start
+    first = np.flatnonzero(np.append(True, last[:-1])[: len(order)])
+    found = [(first, np.full(len(first), GAP), np.full(len(first), EVER))]
+    while len(slot):
+        # What is open when nothing else begins lasts to its end, then its caller has the time.
+        end = np.where(owner == NO_ROW, NEVER, np.maximum(table.end_ns[owner], now))
+        takes = end > now
+        named = np.where(owner == NO_ROW, GAP, owner)
+        found.append((slot[takes], named[takes], now[takes]))
+        more = end < until[slot]
+        slot, owner, now = slot[more], table.nested_in[owner[more]], end[more]
+    slots, owners, begins = (np.concatenate(part) for part in zip(*found, strict=True))
+    by_time = np.lexsort((begins, slots))
+    return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
+
+
+def exclusive_ns(table: Activities) -> Rows:
+    """For how long each activity was the innermost one that was open on its thread."""
+    pieces = moments(table)
+    own = np.flatnonzero(pieces.owner != GAP)
+    # What somebody owns is followed by another piece of the same thread, a gap at the latest.
+    took = pieces.begin_ns[own + 1] - pieces.begin_ns[own]
+    # bincount adds floats; whole nanoseconds below 2**53 stay exact.
+    return np.bincount(pieces.owner[own], took, minlength=len(table)).astype(np.int64)
+
+
+def main_owners(table: Activities, parts: TimeParts) -> Rows:
+    """Whose most of the time of each of the table's rests is; else what was open when it began."""
+    told = np.flatnonzero(np.isin(parts.node, table.rests) & ~parts.gap)
+    told = told[np.argsort(parts.ns[told], kind="stable")]
+    owner = np.full(len(table), NO_ROW, np.int64)
+    order = table.host_order
+    at = np.flatnonzero(np.isin(order, table.rests))
+    owner[order[at]] = order[at - 1]
+    owner[parts.node[told]] = parts.owner[told]
+    return owner[table.rests]
+
+
+def owned_parts(table: Activities, begin_ns: Rows, end_ns: Rows) -> TimeParts:
+    """The parts of the own times of all host activities, by row, in the order of time.
+
+    An activity without own time, or whose own time is all its own, has no part.
+    """
+    pieces, rows = moments(table), table.host_order
+    rows = rows[end_ns[rows] > begin_ns[rows]]
+    lane = np.concatenate((pieces.lane, table.lane[rows], table.lane[rows]))
+    time = np.concatenate((pieces.begin_ns, begin_ns[rows], end_ns[rows]))
+    rank = codes(time)
+    key = lane * (int(rank.max()) + 1 if len(rank) else 1) + rank
+    count = len(pieces.lane)
+    first = np.searchsorted(key[:count], key[count : count + len(rows)], "right") - 1
+    after = np.searchsorted(key[:count], key[count + len(rows) :], "left")
+    each = after - first
+    node = np.repeat(rows, each)
+    piece = np.repeat(first - np.cumsum(each) + each, each) + np.arange(len(node))
+    ends = np.append(pieces.begin_ns[1:], 0)[piece]
+    ends = np.where(piece == np.repeat(after, each) - 1, end_ns[node], ends)
+    ns = ends - np.maximum(pieces.begin_ns[piece], begin_ns[node])
+    return TimeParts(node, pieces.owner[piece], ns)
