@@ -80,7 +80,9 @@ def node_times(trace: Trace) -> tuple[Rows, Rows]:
 
 def _lines(lane: Rows, start: Rows, end: Rows) -> Rows:
     """For each lane, on how many lines its slices lie, so that they nest."""
-    borders = np.flatnonzero(np.append(True, lane[1:] != lane[:-1])[: len(lane)])
+    if len(lane) == 0:
+        return _NONE
+    borders = np.flatnonzero(np.append(True, lane[1:] != lane[:-1]))
     parts = [
         nested(start[a:b], end[a:b])[0]
         for a, b in zip(borders.tolist(), [*borders[1:].tolist(), len(lane)], strict=True)

@@ -163,8 +163,8 @@ def _path(traces: Mapping[int, Trace], done: Replay) -> Slices:
         name = names.setdefault(nodes.names[int(nodes.name_code[row])], len(names))
         category = CATEGORIES.index(kinds[rank][row])
         rows.append((begin, end, name, category, int(nodes.id[row]), rank))
-    table = np.array(rows, object).reshape(-1, 6)
-    start, end_ns, name_code, category_code, _, rank_of = table.T.astype(np.int64)
+    columns = [np.array([row[place] for row in rows], np.int64) for place in (0, 1, 2, 3, 5)]
+    start, end_ns, name_code, category_code, rank_of = columns
     return Slices(
         tracks=[Track(PATH, f"rank {last} (ends last)")],
         names=list(names),

@@ -190,6 +190,13 @@ def check_values(key: AttributeKey, values: Any) -> None:
             raise ValueError(f"attribute {key.name!r}: a value outside {scalar.name.lower()}")
 
 
+def _fits(values: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether an array of `dtype` can hold such values; fractions are no integers."""
+    if dtype.kind == "O":
+        return True
+    return isinstance(values, np.ndarray) and (values.dtype.kind != "f" or dtype.kind == "f")
+
+
 def _plain(value: Any) -> Any:
     """The Python object for a value of an array."""
     return value.item() if isinstance(value, np.generic) else value
@@ -320,10 +327,15 @@ class AttributeTable:
         return None
 
     def dense(self, name: str, default: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Attribute `name` of every node as one array of `dtype`; `default` where it is absent."""
+        """Attribute `name` of every node as one array of `dtype`; `default` where it is absent.
+
+        Values of a kind that `dtype` does not hold, as texts for numbers, count as absent.
+        """
         result = np.full(len(self), default, dtype)
         for column in self.named(name):
             values: Any = column.values
+            if not _fits(values, result.dtype):
+                continue
             if result.dtype == object and isinstance(values, list):
                 values = np.fromiter(values, object, len(values))
             result[column.rows] = values

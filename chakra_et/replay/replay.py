@@ -113,10 +113,16 @@ def replay(
 
 
 def _run(layout: Layout) -> Times:
-    with collection_paused():
-        if layout.waiting.scopes:
-            return run_resolving(layout.plan, layout.waiting)
-        return run(layout.plan)
+    try:
+        with collection_paused():
+            if layout.waiting.scopes:
+                return run_resolving(layout.plan, layout.waiting)
+            return run(layout.plan)
+    except OverflowError as error:
+        raise ChakraError(
+            "the times of the trace are too large to add up: they do not fit into 64 bits",
+            remedy="Times are nanoseconds since 1970. chakra info --node shows those of a node.",
+        ) from error
 
 
 def _outcome(

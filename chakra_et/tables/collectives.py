@@ -158,8 +158,10 @@ def _type(trace: Trace, row: int, collective: CollectiveType | None) -> str:
 def _column(items: list[Any], name: str) -> Column:
     if name in ("type", "group"):
         return texts(items)
-    there = np.array([item is not None for item in items], np.bool_)
-    return known(np.array([item or 0 for item in items], np.int64), there)
+    # Numbers of damaged files may fit into no 64 bits: they say nothing.
+    there = np.array([item is not None and abs(item) < 1 << 63 for item in items], np.bool_)
+    told = [item if fits else 0 for item, fits in zip(items, there.tolist(), strict=True)]
+    return known(np.array(told, np.int64), there)
 
 
 def _group_sizes(traces: TraceSet) -> dict[str, int]:

@@ -85,11 +85,16 @@ def _count(traces: Mapping[int, Trace]) -> int:
 
 
 def _matched(rank: int, left: Trace, right: Trace) -> Matched:
-    by_id = right.nodes.rows_of(left.nodes.id)
+    if len(left.nodes) == len(right.nodes) and bool((left.nodes.id == right.nodes.id).all()):
+        # Ids of damaged files may occur twice: then the order of rows decides.
+        by_id = np.arange(len(left.nodes))
+    else:
+        by_id = right.nodes.rows_of(left.nodes.id)
     shared = by_id >= 0
     named, others = left.nodes.name[shared], right.nodes.name[by_id[shared]]
     fewer = min(len(left.nodes), len(right.nodes))
-    if 2 * np.count_nonzero(shared) >= fewer and bool((named == others).all()):
+    once = len(np.unique(by_id[shared])) == np.count_nonzero(shared)
+    if once and 2 * np.count_nonzero(shared) >= fewer and bool((named == others).all()):
         return Matched(rank, left, right, by_id)
     row = same_places(columns_of(left), columns_of(right)).row
     _match_rest(left, right, row)
