@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +16,9 @@ from chakra_et.replay.resolving import Waiting
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_SCOPE: Final = re.compile(
+    r"device (?P<device>\d{1,18})|stream (?P<of>\d{1,18}) (?P<stream>\d{1,18})"
+)
 _SLACK_NS: Final = 10_000
 """So much later than the call that waited for it may work seem to end: its clock is another one."""
 
@@ -100,21 +104,28 @@ def _of_rank(columns: Columns) -> tuple[dict[int, list[int]], Rows, Rows, int]:
     order = np.lexsort((rows, columns.start[rows], stream))
     names = [(int(places[p // len(lines)]), int(lines[p % len(lines)])) for p in pairs.tolist()]
     scopes: dict[int, list[int]] = {}
-    told: dict[str, list[int]] = {}
+    told: dict[str, list[int] | None] = {}
     for column in calls:
         for row, text in zip(column.rows.tolist(), map(str, column.values), strict=True):
             if text not in told:
                 told[text] = _streams(text, names)
-            scopes[row] = told[text]
+            streams = told[text]
+            if streams is not None:
+                scopes[row] = streams
     return scopes, rows[order], stream[order], len(names)
 
 
-def _streams(text: str, names: list[tuple[int, int]]) -> list[int]:
-    """The numbers of the streams that `device 0` or `stream 0 7` stands for."""
-    kind, *numbers = text.split()
-    wanted = tuple(int(number) for number in numbers)
-    if kind == "device":
-        return [i for i, (device, _) in enumerate(names) if (device,) == wanted]
+def _streams(text: str, names: list[tuple[int, int]]) -> list[int] | None:
+    """The numbers of the streams that `device 0` or `stream 0 7` stands for; None for other texts.
+
+    Such a call keeps its recorded edges.
+    """
+    match = _SCOPE.fullmatch(text)
+    if match is None:
+        return None
+    if match["device"] is not None:
+        return [i for i, (device, _) in enumerate(names) if device == int(match["device"])]
+    wanted = int(match["of"]), int(match["stream"])
     return [i for i, name in enumerate(names) if name == wanted]
 
 

@@ -33,7 +33,7 @@ READ = (
     "op_schema", "sync_on", "release_ns",
 )  # fmt: skip
 """Attributes that tables and timelines look at."""
-EXAMPLES = 20
+EXAMPLES = 6
 BOUNDS = (-(1 << 40), 1 << 40)
 
 
