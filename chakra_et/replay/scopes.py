@@ -17,7 +17,7 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _SCOPE: Final = re.compile(
-    r"device (?P<device>\d{1,18})|stream (?P<of>\d{1,18}) (?P<stream>\d{1,18})"
+    r"device (?P<device>-?\d{1,20})|stream (?P<of>-?\d{1,20}) (?P<stream>-?\d{1,20})"
 )
 _SLACK_NS: Final = 10_000
 """So much later than the call that waited for it may work seem to end: its clock is another one."""
