@@ -180,7 +180,7 @@ def _convert_whole(given: Input, pair: Pair, options: Options) -> Conversion:
     """The conversion of a file that holds all there is of a rank."""
     if options.window is not None:
         raise ChakraError(
-            f"no window can be cut out of {given.format.called}",
+            f"no window can be cut from {given.format.called}",
             path=given.path,
             remedy="Convert it whole, or give the host trace and the profile that it was made of.",
         )
@@ -188,7 +188,7 @@ def _convert_whole(given: Input, pair: Pair, options: Options) -> Conversion:
     if given.view is View.TRACE:
         if pair.asked is not None:
             raise ChakraError(
-                "--rank is for recordings", path=given.path, remedy="An ET keeps what it says."
+                "--rank is for recordings", path=given.path, remedy="An ET keeps its own rank."
             )
         return Conversion(rewrite_report(given, content), kept=content)
     linked = link(content, pair.asked, named_rank=pair.rank, aligned=options.align_clocks)

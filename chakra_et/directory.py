@@ -81,17 +81,17 @@ def convert_files(
     to convert or two recordings have one rank; then nothing is written.
     """
     if jobs is not None and jobs < 1:
-        raise ChakraError(f"{jobs} jobs", remedy="Give --jobs a number from 1 on.")
+        raise ChakraError(f"--jobs {jobs}: expected 1 or more", remedy="Give --jobs 1 or more.")
     options = Options(strict, window(steps, annotation), align_clocks)
     target = None if output is None else Path(output)
     skipped = target if skip is None else Path(skip)
     pairs, others = find_pairs([files] if isinstance(files, (str, Path)) else files, skipped)
     if rank is not None:
-        _expect_one(pairs, "--rank is about one rank")
+        _expect_one(pairs, "--rank sets one rank")
         pairs = [replace(pairs[0], asked=rank)]
     with inputs_kept(*(file.path for pair in pairs for file in pair.files)):
         if target is not None and names_a_file(target):
-            _expect_one(pairs, "this is the name of one file", target)
+            _expect_one(pairs, "this names one file", target)
             found = [_convert_to_file(target, pairs[0], options)]
         else:
             crew = _Crew(_sensible_jobs(pairs, jobs), step or _nobody)
@@ -171,7 +171,7 @@ def _expect_one(pairs: list[Pair], problem: str, path: Path | None = None) -> No
     files = ", ".join(" and ".join(file.name for file in pair.files) for pair in pairs[:_NAMED])
     more = ", …" * (len(pairs) > _NAMED)
     raise ChakraError(
-        f"{problem}, and the inputs are of {len(pairs)} ranks ({files}{more})",
+        f"{problem}, but the inputs have {len(pairs)} ranks ({files}{more})",
         path=path,
         remedy="Name a directory, or give the files of one rank.",
     )
@@ -316,7 +316,7 @@ def told_passed_over(others: list[PassedOver]) -> str | None:
     if not strange:
         return None
     more = ", and more" * (len(strange) > _NAMED)
-    return f"passed over {number_of(len(strange), 'file')}: {', '.join(strange[:_NAMED])}{more}"
+    return f"skipped {number_of(len(strange), 'file')}: {', '.join(strange[:_NAMED])}{more}"
 
 
 def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:

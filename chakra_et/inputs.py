@@ -91,7 +91,7 @@ class Input:
         """The error for a file that is not what is `wanted`."""
         problem, remedy = f"this is {self.format.called}{self.detail}", self.format.remedy
         if self.view is not View.NONE:
-            problem = f"this is a file of kind {self.format.name}, where {wanted} is wanted"
+            problem = f"expected {wanted}, got {self.format.called}"
             remedy = _OPTIONS.get(self.view, remedy)
         return FormatError(problem, path=self.path, remedy=remedy)
 

@@ -124,9 +124,9 @@ def _strays(hosts: list[Input], pairs: list[Pair]) -> dict[Input, str]:
     strays = {}
     for host in hosts:
         if host.rank is not None and host.rank in taken:
-            strays[host] = f"a host trace of rank {host.rank}, which has another one"
+            strays[host] = f"a second host trace of rank {host.rank}"
         elif world is not None and len(complete) >= world:
-            strays[host] = f"a host trace without a profile, and the run has {world} ranks"
+            strays[host] = f"a host trace without a profile; the run has {world} ranks"
         elif host.rank is None and world is None:
-            strays[host] = "a host trace without a profile, and nothing tells its rank"
+            strays[host] = "a host trace without a profile, of unknown rank"
     return strays

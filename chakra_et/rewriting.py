@@ -48,7 +48,7 @@ def check_rewritten(report: Report, trace: Trace, output: Path) -> None:
     elif open_input(output).read() == trace:
         report.trace["written"] = "reads back equal in every node, edge and attribute"
     else:
-        report.warnings.append(f"{output} does not read back as what {source} holds")
+        report.warnings.append(f"{output} does not read back as the content of {source} holds")
 
 
 def _same_bytes(a: Path, b: Path) -> bool:

@@ -102,7 +102,7 @@ def _in_the_way(target: Path, own: set[str], others: set[str], force: bool) -> O
     names = sorted(others if force else own | others)
     shown = ", ".join(names[:_NAMED]) + ", …" * (len(names) > _NAMED)
     if others:
-        remedy = "Choose another directory, or remove them: no manifest says that they may go."
+        remedy = "Choose another directory, or remove them yourself: no manifest lists them."
     else:
-        remedy = "Choose another directory, or let --force replace that run."
+        remedy = "Choose another directory, or replace that run with --force."
     return OutputError(f"files of another run are here ({shown})", path=target, remedy=remedy)

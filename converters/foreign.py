@@ -9,7 +9,7 @@ from typing import Final
 from chakra_et.converters.format import Format, Head, Identity, View, number
 from chakra_et.io.wire_walk import fields_of
 
-WANTED: Final = "Wanted: a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
+WANTED: Final = "Expected a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
 _RECORD: Final = "Record the run with PyTorch's profiler (export_chrome_trace) instead."
 _UNPACK: Final = "Unpack it first; only gzip and zstd are read as they are."
 _WORKLOAD: Final = rb"(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE)\b[^\n]*\n\s*\d+\s*\n"
@@ -18,10 +18,10 @@ _PROTOBUF_BYTES: Final = 1 << 16
 _BYTES: Final = 2
 """The wire type of texts and messages."""
 _LAYERS: Final = (
-    "It tells layers, but not how many ranks there are. `chakra generate text FILE --ranks N -o "
+    "It describes layers, but not the number of ranks. `chakra generate text FILE --ranks N -o "
     "DIR` makes an ET of each rank of it."
 )
-_BATCH: Final = "LLMServingSim makes one for each batch, and itself makes ETs of it."
+_BATCH: Final = "LLMServingSim writes one for each batch, and converts it to ETs itself."
 _LFS: Final = re.compile(
     rb"version https?://(?:git-lfs|hawser)\.github\.com/\S+\s(?:.*\n)*?size (\d{1,20})\b"
 )

@@ -70,7 +70,7 @@ def _refuse(path: Path, start: Head) -> NoReturn:
         if taken >= HEAD_BYTES:
             break
     if not start.text:
-        what = "the file holds nothing but blanks" if start.start else "the file is empty"
+        what = "the file holds only white space" if start.start else "the file is empty"
         remedy = "The recording did not finish; record it again. " + WANTED
         raise FormatError(what, path=path, remedy=remedy)
     what = "neither JSON nor an ET in protobuf"
@@ -78,7 +78,7 @@ def _refuse(path: Path, start: Head) -> NoReturn:
         what = "a JSON list, but not of profiler events"
     elif start.is_json:
         what = (
-            'JSON, but of no kind known here: neither "nodes", "traceEvents" nor '
-            '"workload_graph" stands among the first keys'
+            'JSON of an unknown kind: neither "nodes", "traceEvents" nor '
+            '"workload_graph" is among its first keys'
         )
     raise FormatError(what, path=path, remedy=WANTED)

@@ -6,7 +6,7 @@ from typing import Final
 
 from chakra_et.converters.format import Format, View, json_keys
 
-_REMEDY: Final = "Give the trace that it is about."
+_REMEDY: Final = "Give the trace that it describes."
 
 
 def _own(name: str, *patterns: bytes) -> Format:

@@ -113,14 +113,14 @@ def test_files_of_two_ranks_do_not_fit_one_file(tmp_path: Path) -> None:
     files = sorted((EXAMPLES / "ddp_2rank").glob("*.json.gz"))
     done = chakra("convert", *files, "-o", tmp_path / "out.et")
     assert done.code == 2
-    assert "the name of one file, and the inputs are of 2 ranks" in done.errors
+    assert "the name of one file, but the inputs have 2 ranks" in done.errors
     assert not names_in(tmp_path)
     assert chakra("convert", *files, "-o", tmp_path / "out").code == 0
     assert names_in(tmp_path / "out") == ["trace.0.et", "trace.1.et"]
 
 
 def test_a_rank_for_several_is_refused_and_for_one_taken(tmp_path: Path) -> None:
-    with pytest.raises(ChakraError, match="--rank is about one rank"):
+    with pytest.raises(ChakraError, match="--rank sets one rank"):
         convert_files(EXAMPLES / "ddp_2rank", None, rank=3)
     (one,) = convert_files([HOST], None, rank=3)
     assert one.trace.rank == 3
@@ -243,7 +243,7 @@ def test_a_conversion_again_in_place_takes_no_output_for_input(tmp_path: Path) -
     first, second = chakra(*words), chakra(*words)
     assert (first.code, second.code) == (0, 0), second.errors
     assert names_in(tmp_path) == ["device.json", "host.json", "report.json", "trace.0.et"]
-    assert "passed over 1 file: trace.0.et (an ET (protobuf), beside recordings)" in second.output
+    assert "skipped 1 file: trace.0.et (an ET (protobuf), beside recordings)" in second.output
     for_simulator = chakra("convert", tmp_path, "--for", "astra-sim", "-o", tmp_path / "out")
     assert for_simulator.code == 0, for_simulator.errors
 
@@ -268,7 +268,7 @@ def test_a_stray_host_trace_is_no_rank_of_a_run(tmp_path: Path, name: str) -> No
     assert done.code == 0, done.errors
     assert ranks(tmp_path / "out") == {"trace.0.et": "op0", "trace.1.et": "op1"}
     last = " ".join(done.output.splitlines()[-1].split())
-    assert last.startswith(f"warning passed over 1 file: {name} (a host trace ")
+    assert last.startswith(f"warning skipped 1 file: {name} (a host trace ")
 
 
 def test_a_host_trace_of_a_rank_that_is_missing_stays(tmp_path: Path) -> None:

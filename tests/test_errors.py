@@ -96,7 +96,7 @@ def test_a_damaged_host_trace_is_mended_unless_strict(
 
 BAD_HOSTS: dict[Callable[[Path], Path], str] = {
     empty: "the file is empty",
-    other_json: "JSON, but of no kind known here",
+    other_json: "JSON of an unknown kind",
     other_list: "a JSON list, but not of profiler events",
     binary: "this is a program",
     missing: "no such file",

@@ -192,7 +192,7 @@ def test_something_else_after_compressed_data_is_an_error(
     content = path.read_bytes()
     path.write_bytes(content + b"garbage")
     error = failure(path)
-    assert "something else follows" in error.problem
+    assert "unexpected data after" in error.problem
     assert error.place == f"byte {len(content)}"
 
 

@@ -50,7 +50,7 @@ def read_baseline(path: Path) -> Baseline:
         return msgspec.json.decode(read_all(path), type=Baseline)
     except msgspec.DecodeError as error:
         raise FormatError(
-            f"no baseline: {error}", path=path, remedy="Write one with --write-baseline."
+            f"not a baseline: {error}", path=path, remedy="Write one with --write-baseline."
         ) from error
 
 

@@ -51,7 +51,7 @@ def json_facts(path: Path, schema: str, data: bytes) -> JsonFacts:
         with collection_paused():
             document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return JsonFacts(path, schema, [("", f"no JSON: {error}")], 0, 0)
+        return JsonFacts(path, schema, [("", f"not valid JSON: {error}")], 0, 0)
     if isinstance(document, list):
         # A bare list of events is a profile too.
         document = {"traceEvents": document}

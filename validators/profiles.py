@@ -120,7 +120,5 @@ def profile(name: str) -> Profile:
     """The profile of a name. Raises ChakraError for a name that none has."""
     found = PROFILES.get(name)
     if found is None:
-        raise ChakraError(
-            f"no profile is called {name!r}", remedy=f"Profiles: {', '.join(PROFILES)}."
-        )
+        raise ChakraError(f"unknown profile {name!r}", remedy=f"Profiles: {', '.join(PROFILES)}.")
     return found

@@ -57,7 +57,7 @@ def _register(
     subject: Subject, rule_id: str, title: str, why: str, cure: str, kin: str, check: Any
 ) -> None:
     if not _ID.fullmatch(rule_id):
-        raise ValueError(f"{rule_id!r} is no id of a rule")
+        raise ValueError(f"invalid rule id {rule_id!r}")
     if rule_id in RULES:
         raise ValueError(f"two rules are called {rule_id}")
     group = check.__module__.rpartition(".")[2]

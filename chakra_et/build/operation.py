@@ -38,7 +38,7 @@ class Tensor:
         if dtype not in DTYPES:
             raise BuildError.here(f"no type {dtype!r}", f"It is one of {', '.join(DTYPES)}.")
         if not all(isinstance(length, int) and length >= 0 for length in shape):
-            raise BuildError.here(f"no shape: {shape}", "Give whole numbers from 0 on.")
+            raise BuildError.here(f"invalid shape: {shape}", "Give whole numbers, 0 or more.")
         self.name = name
         self.shape = shape
         self.dtype = dtype

@@ -105,7 +105,7 @@ class PackedSet(Mapping[int, Trace]):
             ) from error
         except zipfile.BadZipFile as error:
             raise FormatError(
-                f"no packed set: {error}", path=path, remedy="Write it again, or copy it again."
+                f"not a packed set: {error}", path=path, remedy="Write it again, or copy it again."
             ) from error
         table = read_table(self.path, self._archive)
         self._ranks = sorted(rank for template in table.templates for rank in template.ranks)

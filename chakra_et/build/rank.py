@@ -318,5 +318,5 @@ class Rank:
 
 def _size(size_bytes: int) -> int:
     if not isinstance(size_bytes, int) or size_bytes < 0:
-        raise BuildError.here(f"a size of {size_bytes!r} bytes", "Give a whole number from 0 on.")
+        raise BuildError.here(f"a size of {size_bytes!r} bytes", "Give a whole number, 0 or more.")
     return size_bytes

@@ -67,7 +67,9 @@ class Workload:
         """
         if self._sealed or name in self.families:
             why = "the programs have begun" if self._sealed else "there are groups of that name"
-            raise BuildError.here(f"groups {name!r} come too late: {why}", "Add each once, first.")
+            raise BuildError.here(
+                f"groups {name!r} are added too late: {why}", "Add each once, first."
+            )
         if axes is not None:
             unknown = [axis for axis in axes if axis not in self.grid.axes]
             if unknown:

@@ -25,7 +25,7 @@ MaxMemory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory that may be taken (8G, 500M); by default what is free.",
+        help="Memory limit, such as 8G or 500M; by default the free memory.",
         show_default=False,
     ),
 ]
@@ -172,7 +172,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except MemoryError:
         print(
-            "error: memory ran out. Give --max-memory SIZE if the machine has more.",
+            "error: out of memory. Give --max-memory SIZE if the machine has more.",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -46,8 +46,8 @@ def convert_command(
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Host traces, profiles, linked traces and ETs, told by content; directories and "
-            "archives of them; - is standard input.",
+            help="Host traces, profiles, linked traces and ETs, recognised by content; directories "
+            "and archives of them; - is standard input.",
             show_default=False,
         ),
     ] = None,
@@ -73,12 +73,12 @@ def convert_command(
     rank: Annotated[
         int | None,
         typer.Option(
-            "--rank", metavar="R", min=0, help="The rank, if no file tells.", show_default=False
+            "--rank", metavar="R", min=0, help="The rank, if no file states it.", show_default=False
         ),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Refuse damaged input instead of mending it."),
+        typer.Option("--strict", help="Refuse damaged input instead of repairing it."),
     ] = False,
     steps: Annotated[
         str | None,
@@ -106,7 +106,7 @@ def convert_command(
         typer.Option(
             "--jobs",
             metavar="N",
-            help="Ranks at the same time; by default as many as cores and memory allow.",
+            help="Ranks to convert in parallel; by default as many as cores and memory allow.",
             show_default=False,
         ),
     ] = None,
@@ -139,7 +139,7 @@ def convert_command(
     if files and (host is not None or device is not None):
         raise ChakraError(
             "both FILE and --host or --device",
-            remedy="Give files alone: their content tells what they are. Or name each by option.",
+            remedy="Give only files, which are recognised by content, or name each with an option.",
         )
     if target is not None:
         expect_directory(output)

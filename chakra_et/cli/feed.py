@@ -61,26 +61,28 @@ def feed_command(
     rank: Annotated[int | None, typer.Option(help="Only this rank.")] = None,
     order: Annotated[OrderChoice, typer.Option(help="Order of ready nodes.")] = OrderChoice.ID,
     missing_parent: Annotated[
-        FaultChoice, typer.Option(help="About parents that the trace does not hold.")
+        FaultChoice, typer.Option(help="What to do about parents that are not in the trace.")
     ] = FaultChoice.FAIL,
     self_edge: Annotated[
-        FaultChoice, typer.Option(help="About nodes that wait for themselves.")
+        FaultChoice, typer.Option(help="What to do about nodes that wait for themselves.")
     ] = FaultChoice.FAIL,
     gate: Annotated[
-        list[str] | None, typer.Option(help="A kind of edge that gates; all by default.")
+        list[str] | None, typer.Option(help="An edge kind that gates nodes; by default all do.")
     ] = None,
     ignore_inferred: Annotated[
-        bool, typer.Option("--ignore-inferred", help="Edges that were guessed do not gate.")
+        bool, typer.Option("--ignore-inferred", help="Do not gate nodes by inferred edges.")
     ] = False,
     skip_metadata: Annotated[
-        bool, typer.Option("--skip-metadata", help="Finish metadata nodes by themselves.")
+        bool, typer.Option("--skip-metadata", help="Finish metadata nodes automatically.")
     ] = False,
-    window: Annotated[int, typer.Option(help="Nodes held at once; 0: all.")] = 0,
+    window: Annotated[int, typer.Option(help="Nodes held in memory at once; 0 for all.")] = 0,
     strict_window: Annotated[
         bool, typer.Option("--strict-window", help="Fail rather than hold more than the window.")
     ] = False,
-    sessions: Annotated[int, typer.Option(help="gRPC: sessions at once.")] = 64,
-    idle: Annotated[float, typer.Option(help="gRPC: seconds a client may say nothing.")] = 300.0,
+    sessions: Annotated[int, typer.Option(help="gRPC: concurrent sessions.")] = 64,
+    idle: Annotated[
+        float, typer.Option(help="gRPC: seconds that a client may stay silent.")
+    ] = 300.0,
     lifetime: Annotated[float, typer.Option(help="gRPC: seconds a session may last.")] = 86400.0,
 ) -> None:
     """Hand out nodes whose dependencies are done. Without a server: print the order of a run."""
@@ -110,7 +112,7 @@ def feed_command(
 def _sources(path: Path, rank: int | None) -> dict[int, Source]:
     if path.is_file() and names_in(path) is not None:
         raise ChakraError(
-            "this is an archive or a packed set, which is not fed as it is",
+            "an archive or a packed set cannot be fed directly",
             path=path,
             remedy="Unpack it: a packed set with chakra generate unpack SET -o DIR.",
         )

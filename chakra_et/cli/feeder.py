@@ -39,21 +39,22 @@ def feeder_command(
         bool, typer.Option("--source-dir", help="Print the folder with the C interface's source.")
     ] = False,
     facade: Annotated[
-        FacadeChoice | None, typer.Option(help="Put a drop-in into the folder given by --into.")
+        FacadeChoice | None,
+        typer.Option(help="Install a drop-in replacement in the folder given by --into."),
     ] = None,
     into: Annotated[
         Path | None,
         typer.Option(help="The simulator's chakra folder: the one that holds src/ and schema/."),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="With --facade: replace files without a question.")
+        bool, typer.Option("--yes", "-y", help="With --facade: replace files without asking.")
     ] = False,
 ) -> None:
-    """Find the C++ feeder, or put it in place of the one that a simulator has."""
+    """Find the C++ feeder, or install it in place of a simulator's own."""
     if facade is not None:
         if into is None:
             raise ChakraError(
-                "no place for it", remedy="Add --into DIR, the simulator's chakra folder."
+                "--facade needs --into", remedy="Add --into DIR, the simulator's chakra folder."
             )
         _ask(native.foreign_files(facade.value, into), yes)
         for path in native.install_facade(facade.value, into):
@@ -69,7 +70,7 @@ def feeder_command(
         if wanted
     ]
     if not asked:
-        raise ChakraError("nothing asked for", remedy="See chakra feeder --help.")
+        raise ChakraError("no option given", remedy="See chakra feeder --help.")
     for folder in asked:
         typer.echo(folder)
 
@@ -85,9 +86,9 @@ def _ask(files: list[Path], yes: bool) -> None:
             return
         raise ChakraError("nothing was changed", path=folder)
     raise ChakraError(
-        f"{len(files)} files are here that would be replaced ({files[0].name} and more)"
+        f"{len(files)} files here would be replaced ({files[0].name} and more)"
         if len(files) > 1
-        else f"{files[0].name} is here and would be replaced",
+        else f"{files[0].name} would be replaced",
         path=folder,
         remedy="Add --yes to replace them.",
     )

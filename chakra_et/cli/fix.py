@@ -54,7 +54,7 @@ def fix_command(
     target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
     host: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
     cut: Annotated[
-        bool, typer.Option("--cut-cycles", help="Drop one edge of each cycle: a guess.")
+        bool, typer.Option("--cut-cycles", help="Drop one edge of each cycle, which is a guess.")
     ] = False,
     split_us: Annotated[
         float | None,
@@ -73,9 +73,9 @@ def fix_command(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Cure what can be cured, and tell every change.
+    """Fix what can be fixed, and report every change.
 
-    Exit code 1 if errors are left that no cure helps.
+    Exit code 1: errors remain that cannot be fixed.
     """
     if prefix is not None and target is None:
         raise ChakraError(
@@ -107,7 +107,7 @@ def fix_command(
 def show_cures(console: Console, cured: Cured) -> None:
     """What was changed, and what is left."""
     if not any(cured.changes.values()):
-        say(console, "  there was nothing to cure")
+        say(console, "  there was nothing to fix")
     for name, changes in cured.changes.items():
         counts = Counter[str]()
         ranks: dict[str, set[int | None]] = {}

@@ -33,8 +33,8 @@ def formats_command(
 ) -> None:
     """List the formats that are read and written, and those that are only recognised.
 
-    All are told by content, never by name. Each may be compressed with gzip or zstd, and packed
-    with tar or zip. Files that are refused come with what to do instead.
+    All are recognised by content, never by name. Each may be compressed with gzip or zstd, and
+    packed with tar or zip. For formats that are refused it says what to do instead.
     """
     if as_json:
         print_json([_as_dict(form) for form in formats.FORMATS])
@@ -50,7 +50,7 @@ def formats_command(
     show_table(console, table)
     others = [form for form in formats.FORMATS if form.read is None]
     rows = (
-        ("passed over", [form.name for form in others if form.own]),
+        ("skipped", [form.name for form in others if form.own]),
         ("refused", [form.called for form in others if not form.own]),
     )
     show_rows(console, [(label, "; ".join(names)) for label, names in rows])

@@ -210,7 +210,11 @@ RanksOption = Annotated[int, typer.Option(min=1, help="How many ranks.")]
 SizeOption = Annotated[int, typer.Option(metavar="BYTES", help="Bytes to communicate.")]
 DirectoryOption = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where to.")]
 DeviceOption = Annotated[
-    str, typer.Option("--device", help=f"Additions take its time: {', '.join(devices())}, none.")
+    str,
+    typer.Option(
+        "--device",
+        help=f"Device whose speed sets the time of additions: {', '.join(devices())}, none.",
+    ),
 ]
 
 
@@ -316,7 +320,8 @@ def text_command(
     clock: Annotated[float, typer.Option(metavar="GHZ", help="Cycles in a nanosecond.")] = 1.0,
     steps: Annotated[int, typer.Option(min=1, help="Steps of training.")] = 1,
     dialect: Annotated[
-        Dialect | None, typer.Option(help="Whose text it is. Default: its content tells.")
+        Dialect | None,
+        typer.Option(help="Dialect of the text; by default recognised by its content."),
     ] = None,
     pack: PackOption = False,
     compress: CompressOption = False,
@@ -353,7 +358,7 @@ def _dims(text: str | None) -> list[int]:
     """The numbers of a network like 4x2."""
     parts = text.split("x") if text else []
     if not all(part.isdecimal() for part in parts):
-        raise ChakraError(f"{text!r} is no network", remedy="Write it like 4x2.")
+        raise ChakraError(f"invalid network {text!r}", remedy="Write it like 4x2.")
     return [int(part) for part in parts]
 
 
@@ -385,6 +390,6 @@ def _ranks(text: str) -> list[int]:
         numbers = first.isdecimal() and (last or first).isdecimal()
         named = range(int(first), int(last or first) + 1) if numbers else range(0)
         if not named:
-            raise ChakraError(f"{text!r} is no list of ranks", remedy="Write it like 0-7,64.")
+            raise ChakraError(f"{text!r} is not a list of ranks", remedy="Write it like 0-7,64.")
         found += named
     return found

@@ -49,9 +49,9 @@ def info_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say what kind of file this is, by its content, and what is in it.
+    """Show what kind of file this is, by its content, and what is in it.
 
-    Several files are listed in a table, one file is shown in full.
+    Several files are listed in a table; one file is shown in full.
     """
     found: list[Input] = []
     others: list[PassedOver] = []

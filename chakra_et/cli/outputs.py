@@ -24,7 +24,7 @@ def write_ranks(
     if names_a_file(output):
         if len(traces) > 1:
             raise ChakraError(
-                f"this is the name of one file, and the traces are of {len(traces)} ranks",
+                f"this names one file, but the traces have {len(traces)} ranks",
                 path=output,
                 remedy="Name a directory.",
             )
@@ -40,7 +40,7 @@ def expect_directory(output: Path) -> None:
     """Raises ChakraError for the name of a file, where there will be a file for each rank."""
     if names_a_file(output):
         raise ChakraError(
-            "this is the name of a file, where one for each rank is written to a directory",
+            "expected a directory for one file of each rank, got a file name",
             path=output,
             remedy="Name a directory.",
         )

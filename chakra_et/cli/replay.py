@@ -83,7 +83,7 @@ def replay_command(
         typer.Option(
             "--network",
             metavar="LATENCY_US,GB_PER_S",
-            help="Take transfers of several ranks from an alpha-beta model, not the recording.",
+            help="Model transfers between ranks by latency and bandwidth, not by the recording.",
             show_default=False,
         ),
     ] = None,
@@ -106,7 +106,7 @@ def replay_command(
     with working("reading"):
         traces = read_set(source)
     if network is not None and len(traces) == 1:
-        _warn("--network does nothing for one rank: no other one takes part in its transfers")
+        _warn("--network has no effect on a single rank")
     there = None
     if given is not None:
         traces, there = _given(source, traces, given)
@@ -114,7 +114,7 @@ def replay_command(
     for selector, _ in scaled:
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
         if not any(select_parts(trace, part, selector).any() for trace, part in parts):
-            _warn(f"--scale {selector!r} fits no node")
+            _warn(f"--scale {selector!r} matches no node")
     model = None if network is None else network_model(network)
     with working("replaying"):
         done = replay(traces, scale=scaled, network=model)

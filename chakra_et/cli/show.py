@@ -119,7 +119,7 @@ def _shares(trace: Trace, node: Node) -> list[tuple[str, int]]:
     shares = []
     for owner, ns in zip(parts.owner[mine].tolist(), parts.ns[mine].tolist(), strict=True):
         other = None if owner == GAP else trace.nodes[owner]
-        whose = "nobody's: a gap" if other is None else f"of {other.id} {other.name}"
+        whose = "a gap between operations" if other is None else f"of {other.id} {other.name}"
         shares.append(("its own" if owner == node.row else whose, ns))
     elsewhere = node.self_ns - int(parts.ns[mine[parts.owner[mine] == node.row]].sum())
     return [*shares, ("its own, in other nodes", elsewhere)] if elsewhere else shares

@@ -35,7 +35,8 @@ HOST_HELP: Final = (
 def _part_of_a_name(prefix: str | None) -> str | None:
     if prefix is not None and (not prefix or set(prefix) & set("/\\\0")):
         raise ChakraError(
-            f"--prefix {prefix!r} is no part of a file's name", remedy="Name the directory with -o."
+            f"--prefix {prefix!r} cannot be part of a file name",
+            remedy="Name the directory with -o.",
         )
     return prefix
 
@@ -45,7 +46,7 @@ PrefixOption: TypeAlias = Annotated[
     typer.Option(
         "--prefix",
         metavar="NAME",
-        help="What the names of the files begin with: {prefix}.{rank}.et.",
+        help="Prefix of the file names: {prefix}.{rank}.et.",
         callback=_part_of_a_name,
         show_default=False,
     ),

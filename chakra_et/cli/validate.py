@@ -42,10 +42,10 @@ EXAMPLES: Final = {
         ("chakra validate DIR --profile astra-sim", "will the simulator run it?"),
         ("chakra validate DIR --format sarif -o findings.sarif", "for a code host"),
         ("chakra validate DIR --write-baseline known.json", "accept what is found from now on"),
-        ("chakra validate DIR --baseline known.json", "tell what is new"),
+        ("chakra validate DIR --baseline known.json", "report only what is new"),
     ),
     "explain": (
-        ("chakra explain ET102", "what a rule sees, and the cure"),
+        ("chakra explain ET102", "what a rule detects, and the fix"),
         ("chakra explain --profile astra-sim", "the rules of a profile"),
     ),
 }
@@ -68,24 +68,30 @@ def validate_command(
     fmt: Annotated[_Format, typer.Option("--format", "-f", help="How to print.")] = _Format.TEXT,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to, if not to the terminal."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this file instead of the terminal."
+        ),
     ] = None,
     fail_on: Annotated[
-        _FailOn, typer.Option("--fail-on", help="The least severity that fails.")
+        _FailOn, typer.Option("--fail-on", help="Lowest severity that fails.")
     ] = _FailOn.ERROR,
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", metavar="FILE", help="Findings that are accepted."),
+        typer.Option("--baseline", metavar="FILE", help="Accept the findings in this file."),
     ] = None,
     save_baseline: Annotated[
         Path | None,
-        typer.Option("--write-baseline", metavar="FILE", help="Accept what is found from now on."),
+        typer.Option(
+            "--write-baseline",
+            metavar="FILE",
+            help="Write what is found now to this file, to accept it later.",
+        ),
     ] = None,
     skip_others: Annotated[
-        bool, typer.Option("--skip-others", help="Pass over files that are no traces.")
+        bool, typer.Option("--skip-others", help="Skip files that are not traces.")
     ] = False,
     examples: Annotated[
-        int, typer.Option("--examples", metavar="N", help="Findings shown of each rule.", min=1)
+        int, typer.Option("--examples", metavar="N", help="Findings to show of each rule.", min=1)
     ] = 3,
 ) -> None:
     """Check traces against the rules of a consumer.
@@ -129,7 +135,7 @@ def explain_command(
         typer.Option("--profile", "-p", metavar="NAME", help="List the rules of a profile."),
     ] = None,
 ) -> None:
-    """Explain a rule: what it sees, what goes wrong because of it, and the cure."""
+    """Explain a rule: what it detects, what goes wrong because of it, and the fix."""
     from chakra_et.validators.output.text import show_rule, show_rules
 
     if rule is None:

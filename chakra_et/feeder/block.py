@@ -79,7 +79,7 @@ class Block:
 
     def _value(self, field: int, wire_type: int, rows: Ints) -> None:
         if not 0 < field < 1 << 29:
-            raise self._bad(rows, "a field without number")
+            raise self._bad(rows, "a field without a number")
         if wire_type == VARINT:
             self._number(field, self._varints(rows), rows)
         elif wire_type == BYTES:

@@ -36,12 +36,12 @@ class FeederError(ChakraError):
 
 def malformed(offset: int, why: str) -> FeederError:
     """The bytes of a record are no message."""
-    return FeederError(Code.MALFORMED, f"this record is no message: {why}", offset=offset)
+    return FeederError(Code.MALFORMED, f"this record is not a message: {why}", offset=offset)
 
 
 def malformed_attribute(node: int, why: str) -> FeederError:
     """The bytes of an attribute are no message."""
-    problem = f"node {node} has an attribute that is no message: {why}"
+    problem = f"node {node} has an attribute that is not a message: {why}"
     return FeederError(Code.MALFORMED, problem, node=node)
 
 
@@ -57,7 +57,7 @@ def truncated(offset: int) -> FeederError:
 
 def too_large(offset: int, size: int) -> FeederError:
     """A record says that it is longer than allowed."""
-    problem = f"this record says that it has {size} bytes, which is over the limit"
+    problem = f"this record claims {size} bytes, which exceeds the limit"
     return FeederError(Code.TOO_LARGE, problem, other=size, offset=offset)
 
 
@@ -71,7 +71,7 @@ def old_schema() -> FeederError:
 
 
 def duplicate_id(node: int) -> FeederError:
-    """Two nodes have one id."""
+    """Two nodes have the same id."""
     return FeederError(Code.DUPLICATE_ID, f"two nodes have the id {node}", node=node)
 
 
@@ -115,5 +115,8 @@ def window_full(held: int) -> FeederError:
     """A strict window would have to hold more nodes."""
     problem = f"each of the {held} nodes in the window waits for one outside it"
     return FeederError(
-        Code.WINDOW_FULL, problem, other=held, remedy="Take a larger window, or no strict one."
+        Code.WINDOW_FULL,
+        problem,
+        other=held,
+        remedy="Use a larger window, or one that is not strict.",
     )

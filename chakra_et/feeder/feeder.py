@@ -77,7 +77,7 @@ class Feeder:
                 source = read(self.path)
             if isinstance(source, Trace):
                 if self.options.window:
-                    problem = "a trace in memory has no window"
+                    problem = "a window needs a file: this trace is in memory"
                     raise FeederError(Code.INVALID_OPTION, problem)
                 return Graph(TraceTable(source, self.options), self.options), source.metadata
             if self.options.window:
@@ -90,7 +90,7 @@ class Feeder:
         except FeederError as error:
             raise self._named(error) from None
         except MemoryError:
-            problem = "the trace needs more memory than there is"
+            problem = "not enough memory for the trace"
             remedy = "Ask for a window of nodes: Feeder(path, window=100_000)."
             raise FeederError(Code.OUT_OF_MEMORY, problem, path=self.path, remedy=remedy) from None
 
@@ -220,7 +220,7 @@ class Feeder:
         A plain file is mapped, not copied: to read what is no longer there ends the process.
         """
         if self._mapped is not None and self._mapped.size() < len(self._mapped):
-            problem = "the file has become shorter while it was in use"
+            problem = "the file was shortened while in use"
             raise FeederError(Code.IO, problem, path=self.path, remedy="Open the feeder again.")
 
     # Looking.

@@ -51,7 +51,7 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
         number, at = read_varint(data, at, end)
         behind = skip(data, at, end, number & 7)
         if not 0 < number >> 3 < 1 << 29:
-            raise WireError("a field without number", at)
+            raise WireError("a field without a number", at)
         if number & 7 == BYTES:
             _, at = read_varint(data, at, end)
         yield number >> 3, number & 7, at, behind

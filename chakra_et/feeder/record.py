@@ -27,7 +27,7 @@ class Record:
             number, at = read_varint(data, at, end)
             field, wire_type = number >> 3, number & 7
             if not 0 < field < 1 << 29:
-                raise WireError("a field without number", at)
+                raise WireError("a field without a number", at)
             if wire_type == VARINT:
                 value, at = read_varint(data, at, end)
                 self._number(field, value)

@@ -40,8 +40,8 @@ class Server:
         if not public and not _is_loopback(address):
             raise FeederError(
                 Code.INVALID_OPTION,
-                f"{address} can be reached from other machines, and nothing asks who is there",
-                remedy="Use a loopback address, or say --public if that is wanted.",
+                f"{address} can be reached from other machines, and there is no authentication",
+                remedy="Use a loopback address, or pass --public.",
             )
         self._sources = sources
         self._options = options or Options()
@@ -123,7 +123,7 @@ class Server:
                 try:
                     request = Request.decode(data)
                 except WireError as error:
-                    said = f"the request is no message: {error}"
+                    said = f"the request is not a message: {error}"
                     context.abort(grpc.StatusCode.INVALID_ARGUMENT, said)
                 yield session.answer(request)
                 watch.touch()

@@ -27,7 +27,9 @@ def serve(session: Session, source: BinaryIO, sink: BinaryIO, max_request: int) 
         try:
             reply = session.answer(Request.decode(data))
         except WireError as error:
-            reply = Reply(error=ErrorMessage(Code.MALFORMED, f"the request is no message: {error}"))
+            reply = Reply(
+                error=ErrorMessage(Code.MALFORMED, f"the request is not a message: {error}")
+            )
         _send(sink, reply)
 
 

@@ -27,9 +27,9 @@ UNREADABLE: Final = "record beyond repair"
 CUT: Final = "record that was cut off"
 DEEP: Final = "record nested too deep"
 LONG: Final = "record longer than 64 MiB"
-VALUE: Final = "value between records that is none"
+VALUE: Final = "unreadable value between records"
 STRAY: Final = "text between records"
-OPEN_END: Final = "array that does not end"
+OPEN_END: Final = "array without an end"
 
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 _ARRAY_ENDS: Final = re.compile(rb'\]\s*,\s*"[^"\\\x00-\x1f]{1,200}"\s*:')
@@ -193,7 +193,7 @@ class Apart:
             self._openings.learn(key)
             return self._ahead.text[at:end], end
         if self._failures >= _PATIENCE and self._failures % _NOW_AND_THEN:
-            raise MendError("one of many that are beyond repair")
+            raise MendError("one of many beyond repair")
         return self._mended(at)
 
     def _sound(self, at: int, known: bool) -> int:
@@ -269,7 +269,7 @@ class Apart:
                 for kind, place in done:
                     self._repairs.mend(kind, ahead.offset(at + place))
                 return mended, at + size
-        raise MendError("it holds too much that looks like records")
+        raise MendError("too much of it looks like records")
 
     def _leave_out(self, at: int, deep: bool, incomplete: bool) -> None:
         """Pass an element up to the next one; the array may end before."""

@@ -54,8 +54,8 @@ class Aside:
         answer = self._process.stdout.read()
         if self._process.wait() != 0:
             raise ChakraError(
-                "the process at work on this ended without an answer",
-                remedy="Memory may have run out; fewer --jobs need less.",
+                "the worker process ended without a result",
+                remedy="It may have run out of memory; fewer --jobs need less.",
             )
         error, value = pickle.loads(answer)
         if error is not None:

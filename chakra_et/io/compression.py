@@ -75,7 +75,7 @@ class Members:
             data = self._beginning(data)
             if data and not self.begins(data):
                 cut = "Cut it off, or compress the file again."
-                kind = f"something else follows the {self.name} data"
+                kind = f"unexpected data after the {self.name} data"
                 return self._stop(kind, cut, at=self._file.tell() - len(data))
 
     def _stop(

@@ -11,9 +11,7 @@ from typing import Final
 
 from chakra_et.errors import ChakraError, FormatError
 
-_REMEDY: Final = (
-    "The file is damaged, or of a form that is not known here; if it is sound, please report it."
-)
+_REMEDY: Final = "The file is damaged or of an unknown form; if it is intact, please report it."
 
 
 @dataclass

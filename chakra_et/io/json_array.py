@@ -225,7 +225,7 @@ class JsonArray(Generic[T]):
             comma = _COMMA.match(self._text, stop)
             if not comma:
                 if text[stop:].strip():
-                    raise self._malformed("',' or ']' expected", stop)
+                    raise self._malformed("expected ',' or ']'", stop)
                 break
             self._learn(at)
             ended, at = stop, comma.end()
@@ -247,7 +247,7 @@ class JsonArray(Generic[T]):
             f"not valid JSON: {reason}",
             path=self._path,
             place=f"byte {self._offset + at}",
-            remedy="The file may have been cut, or its producer does not escape names.",
+            remedy="The file may be truncated, or its producer does not escape names.",
         )
 
 

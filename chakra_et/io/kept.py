@@ -49,7 +49,7 @@ def refuse_input(path: str | Path) -> None:
         return
     same = "" if source == Path(path) else f" (it is {source})"
     raise OutputError(
-        f"this is an input, which the output would replace{same}",
+        f"the output would overwrite this input{same}",
         path=path,
         remedy="Choose another name for the output.",
     )

@@ -64,8 +64,8 @@ def require(path: str | Path, wanted: int) -> None:
     free = available_bytes()
     if free < wanted:
         raise ChakraError(
-            f"it takes more memory than there is: at least {_in_megabytes(wanted)} more, and "
-            f"{_in_megabytes(free)} are free",
+            f"not enough memory: at least {_in_megabytes(wanted)} more needed, "
+            f"{_in_megabytes(free)} free",
             path=path,
             remedy="Free some, or give --max-memory SIZE if the machine has more.",
         )
@@ -109,7 +109,7 @@ def size_in_bytes(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or float(match[1]) == 0:
-        raise ValueError(f"{text!r} is no size such as 8G or 500M")
+        raise ValueError(f"expected a size such as 8G or 500M, got {text!r}")
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 

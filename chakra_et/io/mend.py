@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-QUOTE: Final = "quote within a text not escaped"
-ESCAPE: Final = "invalid escape in a text"
-CONTROL: Final = "control byte in a text"
+QUOTE: Final = "unescaped quote in a string"
+ESCAPE: Final = "invalid escape in a string"
+CONTROL: Final = "control character in a string"
 ENCODING: Final = "bytes that are not UTF-8"
 SURROGATE: Final = "half of a surrogate pair"
 NUMBER: Final = "NaN or Infinity as a number"
-WORD: Final = "word of Python in place of a JSON value"
-COMMA: Final = "comma missing"
-STRAY: Final = "comma too many"
+WORD: Final = "Python literal in place of a JSON value"
+COMMA: Final = "missing comma"
+STRAY: Final = "extra comma"
 
 DEPTH: Final = 200
 """Deeper nesting than any producer writes is not followed."""
@@ -113,7 +113,7 @@ class _Mending:
             return self._comma(at)
         if mark == b":":
             if self.wanted != "colon":
-                raise MendError("a colon where none belongs")
+                raise MendError("unexpected colon")
             self.out.append(mark)
             self.wanted = "value"
             return at + 1
@@ -125,7 +125,7 @@ class _Mending:
             self.out.append(b",")
             self.wanted = "value" if self.stack[-1:] == b"[" else "key"
         if self.wanted not in ("value", "first item"):
-            raise MendError("a value where none belongs")
+            raise MendError("unexpected value")
 
     def _open(self, at: int, mark: bytes) -> int:
         self._begin_value(at)
@@ -163,7 +163,7 @@ class _Mending:
     def _scalar(self, at: int) -> int:
         found = _SCALAR.match(self.text, at)
         if found is None:
-            raise MendError("a byte that begins no value")
+            raise MendError("a byte that cannot begin a value")
         self._begin_value(at)
         word = found[0]
         if not _NUMBER.match(word) and word not in (b"true", b"false", b"null"):
@@ -177,7 +177,7 @@ class _Mending:
                 word = _WORDS[word]
             else:
                 cut = found.end() == len(self.text)
-                raise MendError("a word that is no value", incomplete=cut)
+                raise MendError("an unknown word", incomplete=cut)
         self.out.append(word)
         self.wanted = "next"
         return found.end()
@@ -208,7 +208,7 @@ class _Mending:
         for _ in range(_QUOTES):
             end = self.text.find(b'"', end + 1)
             if end < 0:
-                raise MendError("a text does not end", incomplete=True)
+                raise MendError("an unterminated string", incomplete=True)
             before = self.text[max(at + 1, end - _BACKSLASHES) : end]
             escapes = len(before) - len(before.rstrip(b"\\"))
             # A path may end in a backslash that should have been escaped.
@@ -217,12 +217,12 @@ class _Mending:
             if is_key and escapes % 2 == 0:
                 # Names come from programs, keys from the producer, which knows how to write them.
                 raise MendError("a key with a quote in it")
-        raise MendError("a text with too many quotes")
+        raise MendError("a string with too many quotes")
 
     def _clean(self, text: bytes, at: int) -> bytes:
         """The inside of a text with everything escaped that has to be."""
         if len(text) > _LONGEST:
-            raise MendError("a text longer than any name")
+            raise MendError("a string longer than any name")
         if b'"' in text or b"\\" in text:
 
             def escaped(match: re.Match[bytes]) -> bytes:

@@ -26,10 +26,10 @@ T = TypeVar("T")
 AROUND_BYTES: Final = 1 << 26
 """More text than this around an array is not looked through."""
 
-SHAPE: Final = "record of another shape"
+SHAPE: Final = "record of an unexpected shape"
 SECOND: Final = "another document in the same file"
 QUOTED: Final = "number in quotes"
-AFTER: Final = "text behind the document"
+AFTER: Final = "text after the document"
 
 _BARE: Final = re.compile(rb"\s*\[")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -112,7 +112,7 @@ class MendedArray(Generic[T]):
                     raise FormatError(
                         f"no array of records within the first {AROUND_BYTES >> 20} MiB",
                         path=self._path,
-                        remedy="Is this a trace at all?",
+                        remedy="Check that this is a trace.",
                     )
                 self._repairs.mend(AFTER, ahead.offset(ahead.at))
                 return None

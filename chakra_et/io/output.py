@@ -49,9 +49,9 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
             # Whoever reads it has enough, as `head` does: the program ends, without a word.
             raise
         raise OutputError(
-            "what reads this pipe ended before it had all",
+            "the reader of this pipe ended early",
             path=target,
-            remedy="Start it anew, or write to a file.",
+            remedy="Start it again, or write to a file.",
         ) from None
     except OSError as error:
         raise _cannot_be_written(target, error) from error
@@ -122,7 +122,7 @@ def make_directory(path: Path) -> None:
     """
     if is_standard_output(path):
         raise OutputError(
-            "a directory is wanted for files of several ranks",
+            "expected a directory for the files of several ranks",
             path=path,
             remedy="Name one, or convert a single rank.",
         )
@@ -130,7 +130,7 @@ def make_directory(path: Path) -> None:
         path.mkdir(exist_ok=True)
     except FileNotFoundError as error:
         raise OutputError(
-            f"cannot be made: there is no directory {path.parent}",
+            f"cannot be created: there is no directory {path.parent}",
             path=path,
             remedy="Check the path, or make that directory first.",
         ) from error
@@ -138,7 +138,7 @@ def make_directory(path: Path) -> None:
         raise OutputError(
             f"cannot be written: {error.strerror or error}",
             path=path,
-            remedy="Choose a directory that can be made.",
+            remedy="Choose a directory that can be created.",
         ) from error
 
 

@@ -110,7 +110,7 @@ def read_table(path: str | Path, archive: zipfile.ZipFile) -> SetTable:
     """The table of a packed set. Raises FormatError for an archive that is none."""
     table = _table(archive)
     if table is None:
-        raise FormatError("no packed set", path=path, remedy=_REMEDY)
+        raise FormatError("not a packed set", path=path, remedy=_REMEDY)
     return table
 
 

@@ -100,7 +100,7 @@ def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repair
         ) from error
     metadata = dict(document) if isinstance(document, dict) else {}
     if metadata.pop(layout.array, None):
-        raise UnsoundError(f'the array "{layout.array}" stands twice', path=path)
+        raise UnsoundError(f'the array "{layout.array}" appears twice', path=path)
     return Records(columns, metadata, repairs, array.found)
 
 

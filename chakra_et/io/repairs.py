@@ -62,7 +62,7 @@ class Repairs:
                 f"not sound: {kind}",
                 path=self.path,
                 place=None if offset is None else f"byte {offset}",
-                remedy="Read it without --strict to mend what can be mended.",
+                remedy="Read it without --strict to repair what can be repaired.",
             )
         repair = self.kinds.setdefault(kind, Repair(kind, offset))
         repair.count += count

@@ -52,7 +52,7 @@ def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
                 raise FormatError(
                     f"the file unpacks to more than {_BOMB_RATIO} times its size",
                     path=path,
-                    remedy="No trace does. If it is one all the same, unpack it first.",
+                    remedy="Traces do not compress that well. If this is one, unpack it first.",
                 )
             note_progress(total)
             if total >= checked + _CHECK_BYTES:
@@ -124,16 +124,16 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             if not file.seekable():
                 raise ChakraError(
-                    "this is a pipe where a file is wanted, as it is read more than once",
+                    "expected a file, got a pipe: it is read more than once",
                     path=path,
-                    remedy="Write what comes through it to a file.",
+                    remedy="Write its content to a file.",
                 )
             yield file
     except FileNotFoundError as error:
         raise ChakraError("no such file", path=path, remedy="Check the path.") from error
     except IsADirectoryError as error:
         raise ChakraError(
-            "this is a directory where a file is wanted", path=path, remedy="Name a file in it."
+            "expected a file, got a directory", path=path, remedy="Name a file in it."
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
@@ -163,7 +163,7 @@ def _plain(
                 "a zip archive within another file", path=path, remedy="Unpack the outer one first."
             )
         elif member is not None:
-            raise ChakraError("no such file: this is no archive", path=path)
+            raise ChakraError("no such file: this is not an archive", path=path)
         else:
             yield from stream
             return

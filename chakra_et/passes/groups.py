@@ -47,7 +47,7 @@ def number_groups(traces: TraceSet) -> PassResult:
         changes += _rename(run, view, changed[rank].nodes.attributes, numbers, explicit)
         changed[rank].groups = [g for g in table if rank in g.ranks or not g.ranks]
         if changed[rank].groups != view.groups:
-            changes.append(Change("groups written anew", len(changed[rank].groups), rank))
+            changes.append(Change("groups rewritten", len(changed[rank].groups), rank))
     return PassResult(TraceSet(changed), changes)
 
 

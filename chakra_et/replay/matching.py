@@ -106,7 +106,7 @@ def _collect(
         sends = kind is NodeType.COMM_SEND
         peer = _integer(trace, row, "comm_dst" if sends else "comm_src", -1)
         if peer < 0:
-            matching.unmatched["the other rank of a message is not known"] += 1
+            matching.unmatched["the other rank of a message is unknown"] += 1
             continue
         pair = (rank, peer) if sends else (peer, rank)
         tag = _integer(trace, row, "comm_tag", 0)
@@ -117,7 +117,7 @@ def _collect(
 def _alone(attributes: AttributeTable, row: int) -> str | None:
     """Why a collective can have no counterpart; None where it may have one."""
     if attributes.get(row, "pg_candidates") is not None:
-        return "the group of a collective is not known"
+        return "the group of a collective is unknown"
     told = attributes.get(row, "takes_recorded_time")
     return None if told is None else f"{told}, which takes its recorded time"
 

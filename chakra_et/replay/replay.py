@@ -79,7 +79,7 @@ def replay(
     the recording, or what `network` says. Sends wait for their receivers, unless ranks would then
     wait for each other in a circle.
 
-    Raises ChakraError when edges form a cycle, or when ranks wait for each other in a circle.
+    Raises ChakraError when edges form a cycle, or when ranks wait for each other in a cycle.
     """
     if isinstance(traces, Trace):
         traces = {traces.rank or 0: traces}
@@ -204,7 +204,7 @@ def _stuck(
             )
             return ChakraError(
                 f"the edges of rank {rank} form a cycle: {shown}",
-                remedy="chakra validate lists all that is wrong with the edges.",
+                remedy="Run chakra validate to list what is wrong with the edges.",
             )
     ran = times.done[layout.ends_at]
     rank_places = {rank: place for place, rank in enumerate(given)}
@@ -212,7 +212,7 @@ def _stuck(
         rows = [layout.first[rank_places[rank]] + row for rank, row in match.members.items()]
         if not all(ran[row] for row in rows):
             return ChakraError(
-                f"ranks wait for each other in a circle, first at {match.place}",
+                f"ranks wait for each other in a cycle, first at {match.place}",
                 remedy="Ranks must issue the communications of a group in one order.",
             )
-    return ChakraError("some nodes never start", remedy="chakra validate says why.")
+    return ChakraError("some nodes never start", remedy="Run chakra validate to see why.")

@@ -41,7 +41,7 @@ def _parsed(selector: str) -> tuple[str, str, str]:
     match = _SELECTOR.fullmatch(selector)
     if match is None:
         raise ChakraError(
-            f"{selector!r} is no selector", remedy="Write FIELD~REGEX or FIELD=VALUE."
+            f"invalid selector {selector!r}", remedy="Write FIELD~REGEX or FIELD=VALUE."
         )
     return match["field"], match["how"], match["wanted"]
 
@@ -58,7 +58,7 @@ def select(trace: Trace, selector: str) -> npt.NDArray[np.bool_]:
             pattern = re.compile(wanted)
         except re.error as error:
             raise ChakraError(
-                f"{wanted!r} is no regular expression: {error}", remedy="Escape it with \\."
+                f"invalid regular expression {wanted!r}: {error}", remedy="Escape it with \\."
             ) from error
         hits = [value is not None and pattern.search(value) is not None for value in values]
     else:
@@ -77,7 +77,9 @@ def _values(trace: Trace, field: str) -> tuple[list[str | None], npt.NDArray[np.
         return [type_label(int(kind)) for kind in kinds], code.ravel()
     columns = nodes.attributes.named(field)
     if not columns:
-        raise ChakraError(f"no node has a field {field!r}", remedy="See chakra info for names.")
+        raise ChakraError(
+            f"no node has a field {field!r}", remedy="Run chakra info to see the names."
+        )
     texts: dict[str | None, int] = {}
     code = np.full(len(nodes), -1, np.int64)
     for column in columns:

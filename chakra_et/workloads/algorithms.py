@@ -200,7 +200,7 @@ def _hierarchical(collective: CollectiveType, ranks: int, per_node: int) -> Algo
     """Reduce-scatter within nodes, all-reduce of each part between nodes, all-gather within."""
     if per_node < 1 or ranks % per_node:
         raise ChakraError(
-            f"{ranks} ranks do not make nodes of {per_node}", remedy="Choose --per-node."
+            f"{ranks} ranks do not fill nodes of {per_node}", remedy="Choose --per-node."
         )
     nodes = ranks // per_node
     inside = [list(range(node * per_node, (node + 1) * per_node)) for node in range(nodes)]

@@ -104,10 +104,10 @@ def _duration(row: list[str], path: str | Path, number: int) -> int:
             raise ValueError(text)
     except ValueError:
         raise FormatError(
-            f"no duration: {','.join(row)!r}",
+            f"not a duration: {','.join(row)!r}",
             path=path,
             place=f"line {number}",
-            remedy="Write operator,duration_ns with whole ns from 0 on.",
+            remedy="Write operator,duration_ns with whole ns, 0 or more.",
         ) from None
     return duration
 

@@ -226,7 +226,7 @@ def load_model(name: str | Path) -> Model:
         model = msgspec.toml.decode(path.read_bytes(), type=Model)
     except msgspec.DecodeError as error:
         raise ChakraError(
-            f"no model: {error}", path=path, remedy="docs/generate.md lists what a model has."
+            f"not a model: {error}", path=path, remedy="docs/generate.md lists what a model has."
         ) from error
     return _checked(model, path)
 
@@ -240,9 +240,9 @@ def _checked(model: Model, path: Path) -> Model:
         raise ChakraError(f"{negative[0]} is negative", path=path, remedy="Give 0 or more.")
     wrong = ""
     if not model.head_size and model.hidden % model.heads:
-        wrong = f"hidden {model.hidden} is no multiple of {model.heads} heads"
+        wrong = f"hidden {model.hidden} is not a multiple of {model.heads} heads"
     elif model.heads % model.kv:
-        wrong = f"{model.heads} heads are no multiple of {model.kv} kv_heads"
+        wrong = f"{model.heads} heads are not a multiple of {model.kv} kv_heads"
     elif model.experts and not 1 <= model.experts_per_token <= model.experts:
         wrong = f"{model.experts_per_token} experts_per_token of {model.experts} experts"
     elif model.experts and model.expert_ffn < 1:

@@ -61,7 +61,7 @@ def read_msccl(path: str | Path) -> Program:
     try:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
-        raise FormatError(f"no XML: {error}", path=path, remedy=_REMEDY) from error
+        raise FormatError(f"not valid XML: {error}", path=path, remedy=_REMEDY) from error
     except OSError as error:
         raise ChakraError(
             f"cannot be read: {error.strerror or error}", path=path, remedy="Name an XML file."
@@ -93,7 +93,9 @@ def _block(path: str | Path, rank: int, block: ElementTree.Element) -> Block:
         where = f"{place}, step {step.get('s')}"
         kind = step.get("type", "")
         if kind not in _TYPES:
-            raise FormatError(f"no type of step: {kind!r}", path=path, place=where, remedy=_REMEDY)
+            raise FormatError(
+                f"unknown type of step: {kind!r}", path=path, place=where, remedy=_REMEDY
+            )
         waits = None
         if step.get("depid", "-1") != "-1":
             waits = (_number(path, step, "depid", where), _number(path, step, "deps", where))
@@ -204,6 +206,6 @@ def _order(blocks: list[Block]) -> Iterator[tuple[Block, int]]:
                 left -= 1
         if left == before:
             raise ChakraError(
-                f"thread blocks {sorted(at)} of a rank wait for each other in a circle",
+                f"thread blocks {sorted(at)} of a rank wait for each other in a cycle",
                 remedy="Check depid and deps.",
             )

@@ -152,7 +152,7 @@ class Plan:
         if self.phase is not Phase.TRAIN and (self.sequence_parallel or self.chunks > 1):
             found.append("sequence parallelism and chunks are for training")
         if sorted(self.order.split("-")) != sorted(ORDER.split("-")):
-            found.append(f"order {self.order!r}, which is no order of {ORDER}")
+            found.append(f"order {self.order!r}, which is not an order of {ORDER}")
         return found
 
     # -----------------------------------------------------------------------------------------

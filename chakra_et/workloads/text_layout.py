@@ -103,7 +103,7 @@ def _count(text: WorkloadText, ranks: int | None, dims: Sequence[int]) -> int:
         raise _unfit(text, f"a network of {told} has not {ranks or 'a number of'} ranks", _RANKS)
     count = math.prod(dims) if dims else ranks or text.numbers.get("all_gpus", 0)
     if count < 1:
-        raise _unfit(text, "the text does not say how many ranks there are", _RANKS)
+        raise _unfit(text, "the text does not state the number of ranks", _RANKS)
     if count > _MOST_RANKS:
         raise _unfit(text, f"{count} ranks, more than {_MOST_RANKS}", _RANKS)
     return count
@@ -160,7 +160,9 @@ def _megatron(text: WorkloadText, ranks: int, facts: Mapping[str, str] | None) -
     """Ranks in Megatron's order: tp, ep and what is left of dp, pp."""
     tp, ep, pp = text.model_ranks, text.numbers.get("ep") or 1, text.numbers.get("pp") or 1
     if ranks % (tp * ep * pp):
-        raise _unfit(text, f"{ranks} ranks are no multiple of tp {tp} x ep {ep} x pp {pp}", _RANKS)
+        raise _unfit(
+            text, f"{ranks} ranks are not a multiple of tp {tp} x ep {ep} x pp {pp}", _RANKS
+        )
     left = ranks // (tp * ep * pp)
     axes: dict[str, int] = {"tp": tp, "ep": ep, "edp" if ep > 1 else "dp": left, "pp": pp}
     workload = Workload(axes, facts=facts)

@@ -121,7 +121,7 @@ _OF_LAYERS: Final = frozenset(Policy) - {
     Policy.CUSTOMIZED,
 }
 """What a layer of HYBRID_CUSTOMIZED can have as its own policy."""
-_REMEDY: Final = "docs/generate.md tells the columns."
+_REMEDY: Final = "docs/generate.md explains the columns."
 
 
 def read_text(path: str | Path, dialect: Dialect | None = None) -> WorkloadText:
@@ -138,7 +138,7 @@ class _Reader:
         try:
             text = read_all(path).decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"no text: {error}", path=path, remedy=_REMEDY) from error
+            raise FormatError(f"not a text: {error}", path=path, remedy=_REMEDY) from error
         self._lines = [
             (number, line.split())
             for number, line in enumerate(text.splitlines(), 1)
@@ -147,7 +147,7 @@ class _Reader:
 
     def read(self, dialect: Dialect | None) -> WorkloadText:
         if len(self._lines) < 2:
-            self._fail(1, "a policy, a number of layers and the layers are wanted")
+            self._fail(1, "expected a policy, the number of layers, and the layers")
         (first, head), (second, counted), *rest = self._lines
         policy = self._policy(first, head[0])
         numbers, lists = self._arguments(first, head[1:], policy)
@@ -206,7 +206,7 @@ class _Reader:
         update = self._number(line, words[11], "the time of the update")
         policy_of_layer = self._policy(line, words[-1]) if own else None
         if policy_of_layer and policy_of_layer not in _OF_LAYERS:
-            self._fail(line, f"{words[-1]} is no policy of a layer")
+            self._fail(line, f"{words[-1]} is not a policy of a layer")
         return Layer(words[0], passes, update, policy_of_layer)
 
     def _work(self, line: int, words: list[str], what: str) -> Work:
@@ -224,7 +224,7 @@ class _Reader:
         """A whole number from 0 on; AICB writes some as 8388608.0."""
         whole, _, fraction = word.partition(".")
         if not whole.isascii() or not whole.isdecimal() or fraction.strip("0"):
-            self._fail(line, f"{what} is {word!r}, not a whole number from 0 on")
+            self._fail(line, f"{what} is {word!r}, not a whole number of 0 or more")
         if len(whole) > len(str(_MOST)) or int(whole) > _MOST:
             self._fail(line, f"{what} is {word[:30]}, more than {_MOST}")
         return int(whole)

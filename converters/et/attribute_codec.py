@@ -240,7 +240,7 @@ def _decode_list(scalar: Scalar, data: bytes) -> tuple[AttributeValue, ...]:
         field, wire_type, here = read_tag(data, here, end)
         behind = skip(data, here, end, wire_type)
         if field != 1 or wire_type not in (scalar.wire_type, BYTES):
-            raise WireError("a list holds something else than values", here)
+            raise WireError("a list holds something other than values", here)
         if wire_type == scalar.wire_type:
             items.append(_decode_scalar(scalar, data, here, behind))
         else:

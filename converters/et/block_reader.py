@@ -51,7 +51,7 @@ _DEPS: Final = {
 _KNOWN: Final = np.zeros(0x80, np.bool_)
 _KNOWN[[_ID, _TYPE, _START, _DURATION, _NAME, _INPUTS, _OUTPUTS, _ATTR, *_DEPS]] = True
 _ZEROS: Final = 1 << 16
-"""So many empty records within a piece are no nodes; a file system that lost power leaves such."""
+"""So many empty records within a piece are no nodes; a file system that loses power leaves such."""
 _LAYOUT: Final = np.dtype("<i4")
 
 

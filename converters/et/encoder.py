@@ -79,7 +79,7 @@ def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:
         early = np.flatnonzero((times < -500) & (times != UNKNOWN_NS))
         if len(early):
             row = int(early[0])
-            raise ValueError(f"node {trace.nodes[row].id}: a {name} of {times[row]} ns: below zero")
+            raise ValueError(f"node {trace.nodes[row].id}: a negative {name} ({times[row]} ns)")
     told = attributes_of_columns(trace)
     for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
         yield _bodies(trace, np.arange(start, min(start + ROWS_AT_ONCE, len(trace.nodes))), told)

@@ -35,7 +35,7 @@ def feeder_metadata(document: dict[str, Any]) -> dict[str, Any]:
 def feeder_node(node: Any, place: str) -> dict[str, Any]:
     """A node: what no field of the present form holds becomes attributes."""
     if not isinstance(node, dict):
-        raise JsonError("a node is no object", place)
+        raise JsonError("expected an object", place)
     if "Id" not in node:
         raise JsonError("the node has no Id", place)
     found = {_FIELDS[name]: value for name, value in node.items() if name in _FIELDS}

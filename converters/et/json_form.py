@@ -88,10 +88,10 @@ def _place(frames: list[bytes], at: int, graph: str) -> str:
 def _records(document: dict[str, msgspec.Raw]) -> Iterator[bytes]:
     for name in document:
         if name not in ("format", "metadata", "nodes"):
-            raise JsonError("no part of an execution trace has this name", name)
+            raise JsonError("no such key in an execution trace", name)
     found = msgspec.json.decode(document["format"]) if "format" in document else None
     if found != FORMAT:
-        raise JsonError(f'"{FORMAT}" is wanted', "format")
+        raise JsonError(f'expected "{FORMAT}"', "format")
     for name in ("metadata", "nodes"):
         if name not in document:
             raise JsonError("this is missing", name)

@@ -202,7 +202,7 @@ def _real_to_json(kind: Kind, value: float, data: bytes) -> float | str:
 def from_json(message: Message, value: Any, place: str) -> bytes:
     """The message that the JSON object `value` stands for. Raises JsonError."""
     if not isinstance(value, dict):
-        raise JsonError(f"an object is wanted, not {_kind_of(value)}", place)
+        raise JsonError(f"expected an object, got {_kind_of(value)}", place)
     pieces: dict[int, bytes] = {}
     chosen: dict[str, str] = {}
     unknown = b""
@@ -213,12 +213,12 @@ def from_json(message: Message, value: Any, place: str) -> bytes:
             continue
         number = message.numbers.get(name)
         if number is None:
-            raise JsonError("no field has this name", here)
+            raise JsonError("unknown field", here)
         if item is None:
             continue
         field = message.fields[number]
         if number in pieces or chosen.setdefault(field.choice or name, name) != name:
-            raise JsonError("a second value where only one is allowed", here)
+            raise JsonError("a second value; only one is allowed", here)
         pieces[number] = _field_from_json(number, field, item, here)
     return b"".join(pieces[number] for number in sorted(pieces)) + unknown
 
@@ -242,7 +242,7 @@ def _field_from_json(number: int, field: Field, value: Any, place: str) -> bytes
             return b""
         return _with_tag(number, field.type, data)
     if not isinstance(value, list):
-        raise JsonError(f"a list is wanted, not {_kind_of(value)}", place)
+        raise JsonError(f"expected a list, got {_kind_of(value)}", place)
     items = [_value_from_json(field.type, v, f"{place}[{i}]") for i, v in enumerate(value)]
     if _wire_type(field.type) == BYTES:
         return b"".join(field_bytes(number, item) for item in items)
@@ -265,7 +265,7 @@ def _value_from_json(kind: Kind | Enumeration | Message, value: Any, place: str)
         named = {name: number for number, name in kind.names.items()}
         if isinstance(value, str):
             if value not in named:
-                raise JsonError(f"no value has the name {value!r}", place)
+                raise JsonError(f"unknown value {value!r}", place)
             value = named[value]
         return SCALARS[Kind.INT32].encode(_integer(Kind.INT32, value, place))
     if kind in INTEGER_RANGES:
@@ -274,9 +274,9 @@ def _value_from_json(kind: Kind | Enumeration | Message, value: Any, place: str)
         return _real(kind, value, place)
     if kind is Kind.BYTES:
         return _bytes(value, place)
-    wanted, word = (bool, "true or false") if kind is Kind.BOOL else (str, "a text")
+    wanted, word = (bool, "true or false") if kind is Kind.BOOL else (str, "a string")
     if not isinstance(value, wanted):
-        raise JsonError(f"{word} is wanted, not {_kind_of(value)}", place)
+        raise JsonError(f"expected {word}, got {_kind_of(value)}", place)
     return SCALARS[kind].encode(value)
 
 
@@ -285,7 +285,7 @@ def _integer(kind: Kind, value: Any, place: str) -> int:
     if whole_text or (isinstance(value, float) and value.is_integer()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise JsonError(f"an integer is wanted, not {_kind_of(value)}", place)
+        raise JsonError(f"expected an integer, got {_kind_of(value)}", place)
     low, high = INTEGER_RANGES[kind]
     if not low <= value <= high:
         raise JsonError(f"{value} is outside {kind.name.lower()}", place)
@@ -297,9 +297,9 @@ def _real(kind: Kind, value: Any, place: str) -> bytes:
         try:
             value = _REALS[value] if value in _REALS else float(re.sub("[^0-9.eE+-]", "x", value))
         except ValueError:
-            raise JsonError("a number is wanted, not a text", place) from None
+            raise JsonError("expected a number, got a text", place) from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise JsonError(f"a number is wanted, not {_kind_of(value)}", place)
+        raise JsonError(f"expected a number, got {_kind_of(value)}", place)
     try:
         return SCALARS[kind].encode(value)
     except (OverflowError, struct.error):
@@ -308,16 +308,16 @@ def _real(kind: Kind, value: Any, place: str) -> bytes:
 
 def _bytes(value: Any, place: str) -> bytes:
     if not isinstance(value, str):
-        raise JsonError(f"base64 text is wanted, not {_kind_of(value)}", place)
+        raise JsonError(f"expected base64 text, got {_kind_of(value)}", place)
     text = value.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise JsonError("this is no base64", place) from None
+        raise JsonError("invalid base64", place) from None
 
 
 def _kind_of(value: Any) -> str:
-    words = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+    words = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     if value is None:
         return "null"
     return words.get(type(value), f"{value!r}")

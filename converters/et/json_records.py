@@ -92,7 +92,7 @@ class NodeRecords:
         try:
             parts = _TOP.decode(raw)
         except msgspec.ValidationError:
-            raise JsonError("an object is wanted", place) from None
+            raise JsonError("expected an object", place) from None
         attributes = parts.pop("attr", None)
         others = {name: msgspec.json.decode(value) for name, value in parts.items()}
         record = [from_json(NODE, others, place)]
@@ -127,7 +127,7 @@ def items(raw: msgspec.Raw, place: str) -> list[msgspec.Raw]:
     try:
         return _LIST.decode(raw)
     except msgspec.ValidationError:
-        raise JsonError("a list is wanted", place) from None
+        raise JsonError("expected a list", place) from None
 
 
 def _integer_head(found: dict[str, Any]) -> Callable[[int], bytes] | None:

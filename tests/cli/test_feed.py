@@ -73,7 +73,7 @@ def test_options(feed: Any, options: tuple[str, ...], wanted: list[int]) -> None
         (("--rank", "7"), "there is no rank 7 here"),
         (("--gate", "magic"), "no edge kind 'magic'"),
         (("--window", "-1"), "window is -1, less than 0"),
-        (("--window", "1", "--strict-window"), "Take a larger window, or no strict one."),
+        (("--window", "1", "--strict-window"), "Use a larger window, or one that is not strict."),
         (("--stdio", "--grpc", "127.0.0.1:0"), "choose one of --stdio and --grpc"),
     ],
 )

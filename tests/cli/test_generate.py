@@ -116,9 +116,9 @@ def test_a_packed_set_is_unpacked(model: str, tmp_path: Path) -> None:
         name = f"trace.{rank}.et"
         assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
     assert not (tmp_path / "some" / "trace.0.et").exists()
-    with pytest.raises(chakra_et.ChakraError, match="'1;2' is no list of ranks"):
+    with pytest.raises(chakra_et.ChakraError, match="'1;2' is not a list of ranks"):
         run("unpack", str(tmp_path / "packed"), "--ranks", "1;2", "-o", str(tmp_path / "x"))
-    with pytest.raises(chakra_et.ChakraError, match="'2-1' is no list of ranks"):
+    with pytest.raises(chakra_et.ChakraError, match="'2-1' is not a list of ranks"):
         run("unpack", str(tmp_path / "packed"), "--ranks", "2-1", "-o", str(tmp_path / "x"))
 
 

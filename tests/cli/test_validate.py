@@ -61,7 +61,7 @@ def test_text_is_grouped_counted_and_cut(broken: Path) -> None:
     assert "error ET102 (6) An edge comes from a node that the file does not have." in told
     assert told.count("which is not there") == 3
     assert "and 3 more" in told
-    assert f"cure: {RULES['ET102'].cure}" in told
+    assert f"fix: {RULES['ET102'].cure}" in told
     assert "core: 6 errors, 1 warning, 0 info; 1 file, 1 trace, 8 nodes" in told
 
 
@@ -214,7 +214,7 @@ def test_of_several_files_each_finding_names_its_own(broken: Path, tmp_path: Pat
     told = chakra("validate", broken, other).output
     assert f"{broken} (rank 0, node 1, 'a: b, c%'): waits" in told
     assert f"{other} (rank 0, node 1, 'node 1'): waits" in chakra("validate", tmp_path).output
-    assert str(broken) not in chakra("validate", broken).output.split("ET102")[1].split("cure")[0]
+    assert str(broken) not in chakra("validate", broken).output.split("ET102")[1].split("fix:")[0]
 
 
 def test_a_cut_json_file_is_told_as_such(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_cut_json_file_is_told_as_such(tmp_path: Path) -> None:
     path.write_text('{"traceEvents": [{"ph": "X"')
     told = chakra("validate", path)
     assert told.exit_code == 1
-    assert f"{path}: no JSON: Input data was truncated" in told.output
+    assert f"{path}: not valid JSON: Input data was truncated" in told.output
 
 
 def test_one_rank_is_checked_against_the_others_beside_it(tmp_path: Path) -> None:

@@ -142,10 +142,10 @@ def test_info_lists_several_files_and_directories(run: Path) -> None:
 def test_info_names_what_it_passes_over(run: Path) -> None:
     (run / "notes.txt").write_text("hello")
     done = chakra("info", run)
-    assert f"passed over 1 file: {run / 'notes.txt'} (neither JSON nor" in done.words
+    assert f"skipped 1 file: {run / 'notes.txt'} (neither JSON nor" in done.words
     done = chakra("info", run, "--json")
     assert [Path(item["path"]).name for item in json.loads(done.output)] == ["t.0.et", "t.1.et"]
-    assert "passed over 1 file" in done.errors
+    assert "skipped 1 file" in done.errors
 
 
 def test_info_of_nothing_is_refused(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_fix_says_when_there_was_nothing_to_cure(tmp_path: Path) -> None:
     chakra_et.convert(EXAMPLES / "simple_add" / "host.json.gz", output=tmp_path / "t.0.et")
     done = chakra("fix", tmp_path / "t.0.et", "-o", tmp_path / "fixed.et")
     assert done.code == 0, done.output
-    assert "there was nothing to cure" in done.output
+    assert "there was nothing to fix" in done.output
     assert (tmp_path / "fixed.et").read_bytes() == (tmp_path / "t.0.et").read_bytes()
 
 

@@ -58,7 +58,7 @@ SPELLINGS = ("host.json.gz", "sub/../host.json.gz", "symbolic", "twice", "hard")
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_a_recording_is_not_replaced_by_what_is_made_of_it(folder: Path, name: str) -> None:
     before = (folder / "host.json.gz").read_bytes()
-    with pytest.raises(OutputError, match="this is an input, which the output would replace"):
+    with pytest.raises(OutputError, match="the output would overwrite this input"):
         chakra_et.convert(folder / "host.json.gz", output=folder / name)
     assert (folder / "host.json.gz").read_bytes() == before
     assert (folder / "symbolic").is_symlink()
@@ -90,7 +90,7 @@ def test_no_verb_replaces_its_input(
     with pytest.raises(SystemExit) as ended:
         app.main()
     assert ended.value.code == 2
-    assert "this is an input" in capsys.readouterr().err
+    assert "would overwrite this input" in capsys.readouterr().err
     assert (folder / target).read_bytes() == before
 
 
@@ -98,7 +98,7 @@ def test_a_directory_converted_into_itself_replaces_no_input(tmp_path: Path) -> 
     host = tmp_path / "trace.0.et"
     shutil.copy(EXAMPLES / "simple_add" / "host.json.gz", host)
     before = host.read_bytes()
-    with pytest.raises(OutputError, match="this is an input"):
+    with pytest.raises(OutputError, match="would overwrite this input"):
         chakra_et.convert_directory(tmp_path, tmp_path)
     assert host.read_bytes() == before
     assert names(tmp_path) == ["trace.0.et"]
@@ -113,7 +113,7 @@ def test_a_trace_may_be_written_over_itself_where_that_is_asked_for(folder: Path
 def test_an_archive_is_an_input_as_a_whole(folder: Path) -> None:
     archive = shutil.make_archive(str(folder / "run"), "zip", EXAMPLES / "simple_add")
     before = Path(archive).read_bytes()
-    with pytest.raises(OutputError, match=r"this is an input.*run\.zip/host\.json\.gz"):
+    with pytest.raises(OutputError, match=r"would overwrite this input.*run\.zip/host\.json\.gz"):
         chakra_et.convert(f"{archive}/host.json.gz", output=archive)
     assert Path(archive).read_bytes() == before
 
@@ -197,7 +197,7 @@ def test_standard_input_is_read_like_a_file(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_no_directory() -> None:
-    with pytest.raises(OutputError, match="a directory is wanted"):
+    with pytest.raises(OutputError, match="expected a directory"):
         make_directory(Path("-"))
 
 

@@ -263,7 +263,7 @@ def test_an_input_is_not_replaced(tmp_path: Path) -> None:
     before = (source / "trace.0.et").read_bytes()
     done = chakra("report", source, "-o", source / "trace.0.et")
     assert done.code == 2
-    assert "this is an input" in done.errors
+    assert "would overwrite this input" in done.errors
     assert (source / "trace.0.et").read_bytes() == before
 
 

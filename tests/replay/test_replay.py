@@ -245,10 +245,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert "…" not in both.stdout, "in a pipe nothing is cut"
     wrong = run_command("replay", tmp_path / "trace.0.et", "--scale", "gemm", "0.5")
     assert wrong.returncode == 2
-    assert "is no selector" in wrong.stderr
+    assert "invalid selector" in wrong.stderr
     none = run_command("replay", tmp_path, "--json", "--scale", "name~no such name", "0.5")
     assert none.returncode == 0
-    assert "'name~no such name' fits no node" in none.stderr
+    assert "'name~no such name' matches no node" in none.stderr
     assert json.loads(none.stdout)["ranks"]["0"] == rank
 
 

@@ -104,7 +104,7 @@ def test_what_there_is_no_algorithm_for() -> None:
         (("sparkle", AR, 4), "no algorithm 'sparkle'. It is one of ring"),
         (("tree", AG, 4), "tree does no all_gather. It does all_reduce"),
         (("recursive-doubling", AR, 6), "needs a power of two, not 6 ranks"),
-        (("hierarchical", AR, 6, 4), "6 ranks do not make nodes of 4"),
+        (("hierarchical", AR, 6, 4), "6 ranks do not fill nodes of 4"),
         (("ring", AR, 1), "a collective of 1 ranks"),
     ):
         with pytest.raises(chakra_et.ChakraError, match=says):
@@ -157,9 +157,9 @@ def test_an_algorithm_of_msccl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("<algo", "<also", "the root is <also>|no XML"),
-        ("</algo>", "", "no XML"),
-        ('type="rrcs"', 'type="jump"', "gpu 0, tb 0, step 1: no type of step: 'jump'"),
+        ("<algo", "<also", "the root is <also>|not valid XML"),
+        ("</algo>", "", "not valid XML"),
+        ('type="rrcs"', 'type="jump"', "gpu 0, tb 0, step 1: unknown type of step: 'jump'"),
         ('send="1"', 'send="7"', "gpu 0, tb 0: no peer 7"),
         ('send="1"', 'send="-1"', "gpu 0, tb 0, step 0: s without a peer"),
         ('send="1"', 'send="one"', "gpu 0, tb 0: send is 'one', no number"),
@@ -179,7 +179,7 @@ def test_thread_blocks_that_wait_for_each_other(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     path.write_text(RING.replace('depid="-1" deps="-1"', 'depid="1" deps="1"', 1))
     made = msccl_messages(read_msccl(path), 64, lambda operator: 0)
-    with pytest.raises(chakra_et.ChakraError, match="wait for each other in a circle"):
+    with pytest.raises(chakra_et.ChakraError, match="wait for each other in a cycle"):
         Workload(rank=2).traces(made)
 
 

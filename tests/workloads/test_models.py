@@ -45,13 +45,13 @@ TINY = 'name="t"\nlayers=2\nhidden=64\nheads=4\nffn=128\nvocabulary=100\n'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("layers", "no model: Expected '=' after a key"),
-        ('name="t"\n', "no model: Object missing required field"),
-        (TINY + "width=3\n", "no model: Object contains unknown field `width`"),
+        ("layers", "not a model: Expected '=' after a key"),
+        ('name="t"\n', "not a model: Object missing required field"),
+        (TINY + "width=3\n", "not a model: Object contains unknown field `width`"),
         (TINY.replace("layers=2", "layers=0"), "layers is below 1"),
-        (TINY.replace("heads=4", "heads=5"), "hidden 64 is no multiple of 5 heads"),
+        (TINY.replace("heads=4", "heads=5"), "hidden 64 is not a multiple of 5 heads"),
         (TINY + "experts=-1\n", "experts is negative"),
-        (TINY + "kv_heads=3\n", "4 heads are no multiple of 3 kv_heads"),
+        (TINY + "kv_heads=3\n", "4 heads are not a multiple of 3 kv_heads"),
         (TINY + "experts=4\n", "0 experts_per_token of 4 experts"),
         (TINY + "experts=4\nexperts_per_token=1\n", "experts without expert_ffn"),
         (TINY + "kv_rank=4\n", "kv_rank without q_rank, head_size and rope_size"),
@@ -83,7 +83,7 @@ def test_a_model_that_is_not_there() -> None:
         ({"chunks": 2}, "2 chunks, but the schedule is 1f1b"),
         ({"zero": 4}, "ZeRO stage 4"),
         ({"dtype": "int3"}, "no type 'int3'"),
-        ({"order": "tp-dp"}, "order 'tp-dp', which is no order of tp-cp-ep-dp-pp"),
+        ({"order": "tp-dp"}, "order 'tp-dp', which is not an order of tp-cp-ep-dp-pp"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused(options: dict[str, int], says: str) -> None:

@@ -345,7 +345,7 @@ def test_every_step_has_the_bytes_and_the_cycles_of_the_text(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: a policy, a number of layers"),
+        ("", "line 1: expected a policy, the number of layers"),
         ("PARTLY\n1\na\n", "line 1: no policy 'PARTLY'. Known: MICRO, DATA"),
         ("DATA\nx\na\n", "line 2: the number of layers is 'x'"),
         ("DATA\n2\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n", "line 2: 2 layers are announced, 1 line"),
@@ -358,7 +358,7 @@ def test_every_step_has_the_bytes_and_the_cycles_of_the_text(
         (f"DATA\n1\na -1 1 NONE {10**30} 1 NONE 0 1 NONE 0 1\n", "more than 9007199254740992"),
         ("HYBRID_CUSTOMIZED\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1 MINE\n", "no policy 'MINE'"),
         ("HYBRID_CUSTOMIZED\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1 HYBRID_TRANSFORMER\n",
-         "line 3: HYBRID_TRANSFORMER is no policy of a layer"),
+         "line 3: HYBRID_TRANSFORMER is not a policy of a layer"),
         ("HYBRID_DLRM 1\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n", "no layer 1: there are 1"),
         ("HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 3 1 2\n1\na\n", "has 2 numbers, not 3"),
         ("HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoint_initiates: 1 0\n"
@@ -377,13 +377,13 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, message:
 @pytest.mark.parametrize(
     ("head", "options", "message"),
     [
-        ("DATA", {}, "does not say how many ranks"),
+        ("DATA", {}, "does not state the number of ranks"),
         ("DATA", {"ranks": 6, "dims": (4, 2)}, "a network of 4x2 has not 6 ranks"),
         ("DATA", {"ranks": 1 << 30}, "more than 1048576"),
         ("HYBRID_DATA_MODEL", {"ranks": 8}, "needs two dimensions"),
         ("HYBRID_TRANSFORMER", {"ranks": 8}, "no model_parallel_NPU_group"),
         ("HYBRID_TRANSFORMER 3", {"ranks": 8}, "groups of 3 ranks do not fit into 8"),
-        ("HYBRID_TRANSFORMER 2 ep: 2 pp: 2", {"ranks": 12}, "12 ranks are no multiple of tp 2"),
+        ("HYBRID_TRANSFORMER 2 ep: 2 pp: 2", {"ranks": 12}, "12 ranks are not a multiple of tp 2"),
         ("HYBRID_TRANSFORMER 2 ep: 2", {"dims": (4, 2)}, "know groups, no dimensions"),
     ],
 )

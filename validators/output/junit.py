@@ -41,7 +41,7 @@ def _tell(case: Xml.Element, outcome: Outcome, examples: int) -> None:
     lines = [f"{f.place}: {f.evidence}" for f in outcome.findings[: max(examples, 20)]]
     if outcome.count > len(lines):
         lines.append(f"and {outcome.count - len(lines)} more")
-    text = _clean("\n".join([*lines, f"cure: {outcome.rule.cure}"]))
+    text = _clean("\n".join([*lines, f"fix: {outcome.rule.cure}"]))
     if outcome.severity is Severity.INFO:
         Xml.SubElement(case, "system-out").text = text
     else:

@@ -44,7 +44,7 @@ def _show_outcome(console: Console, outcome: Outcome, examples: int, several: bo
         console.print(line(f"    {_line(finding, several)}"))
     if outcome.count > examples:
         console.print(line(f"    and {outcome.count - examples} more", style="dim"))
-    console.print(line(f"  cure: {rule.cure}", style="dim"))
+    console.print(line(f"  fix: {rule.cure}", style="dim"))
 
 
 def _line(finding: Finding, several: bool) -> str:
@@ -74,14 +74,14 @@ def show_rule(rule_id: str) -> None:
     rule = RULES.get(rule_id)
     if rule is None:
         raise ChakraError(
-            f"no rule is called {rule_id}", remedy="`chakra explain` without a rule lists them."
+            f"unknown rule {rule_id}", remedy="`chakra explain` without a rule lists them."
         )
     console = Console(highlight=False, soft_wrap=True)
     console.print(line(f"{rule.id}: {rule.title}", style="bold"))
     for label, text in (
-        ("sees", rule.check.__doc__ or ""),
+        ("detects", rule.check.__doc__ or ""),
         ("why", rule.why),
-        ("cure", rule.cure),
+        ("fix", rule.cure),
         ("looks at", rule.subject.value),
         (
             "in",

@@ -21,9 +21,9 @@ _ENOUGH: Final = 20
 
 @trace_rule(
     "ET701",
-    "A node only tells something about the trace.",
+    "A node holds only metadata.",
     why="ASTRA-sim aborts on METADATA nodes ('Invalid node_type'), in every mode.",
-    cure="`chakra fix --for astra-sim` drops them, and ties what they tied together.",
+    cure="`chakra fix --for astra-sim` drops them, and connects what they connected.",
 )
 def metadata_node(view: TraceView) -> Hits:
     """METADATA nodes."""
@@ -81,7 +81,7 @@ def ids_out_of_order(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET705",
-    "Host nodes cost the simulation its statistics.",
+    "Host nodes disable the simulator's statistics.",
     why="At the end of a rank ASTRA-sim throws 'Only GPU and COMM types are supported', and logs a "
     "warning instead of times; the cycles are right, 'exposed communication' is not.",
     cure="`chakra fix --for astra-sim` folds host time into the device's.",
@@ -95,8 +95,8 @@ def host_nodes(view: TraceView) -> Hits:
 @trace_rule(
     "ET706",
     "The trace has several streams.",
-    why="ASTRA-sim knows none: one computation and one collective run at a time.",
-    cure="None: know that overlap of kernels, and of collectives, is lost.",
+    why="ASTRA-sim has none: one computation and one collective run at a time.",
+    cure="None; overlap of kernels, and of collectives, is lost.",
 )
 def streams(view: TraceView) -> Hits:
     """Computation on more than one stream of a device, or communication on more than one."""
@@ -159,8 +159,8 @@ def loose_kernels(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET708",
-    "The recording stands still where no node does.",
-    why="ASTRA-sim does not look at starts: time in which nothing ran is not simulated.",
+    "The recording has time in which no node runs.",
+    why="ASTRA-sim ignores starts: time in which nothing ran is not simulated.",
     cure="Record the host too: `--for astra-sim` then makes nodes of the time that it took.",
     kin="ET301 ET302 ET304 ET307 ET309 ET310",
 )
@@ -183,7 +183,7 @@ def untold_idle(view: TraceView) -> Hits:
 @run_rule(
     "ET709",
     "There is only one rank.",
-    why="The analytical network stops: 'npus_count (1) should be larger than 1'.",
+    why="The analytical network rejects it: 'npus_count (1) should be larger than 1'.",
     cure="Give it the traces of more ranks, or simulate with another network.",
     kin="ET501",
 )

@@ -16,7 +16,7 @@ from chakra_et.validators.view import ABSENT, RunView, TraceView
     "ET710",
     "The collective is one that ASTRA-sim does not simulate.",
     why="'Unsupported collective comm type': an abort, or swallowed, and the rank never finishes.",
-    cure="`chakra fix --for astra-sim` puts a like one in its place, and notes it on the node.",
+    cure="`chakra fix --for astra-sim` replaces it with a similar one, and notes it on the node.",
     kin="ET711",
 )
 def not_simulated(view: TraceView) -> Hits:
@@ -31,7 +31,7 @@ def not_simulated(view: TraceView) -> Hits:
     "ET711",
     "A broadcast takes its recorded time.",
     why="ASTRA-sim does not simulate it: a change of the network does not change it.",
-    cure="None: know it.",
+    cure="None; be aware of it.",
     kin="ET710",
 )
 def broadcast(view: TraceView) -> Hits:
@@ -45,7 +45,7 @@ def broadcast(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET725",
-    "A collective takes its recorded time, as no file tells its type or size.",
+    "A collective takes its recorded time, as no file states its type or size.",
     why="The network does not change it; the rest of the run is simulated around it.",
     cure="Record with shapes (record_shapes=True), or with a PyTorch that describes collectives.",
     kin="ET711",
@@ -60,7 +60,7 @@ def recorded_time(view: TraceView) -> Hits:
 @trace_rule(
     "ET712",
     "The collective is too small to be simulated.",
-    why="An all-gather of less bytes than chunks loops for ever; one of none never finishes.",
+    why="An all-gather of fewer bytes than chunks loops forever; an empty one never finishes.",
     cure="`chakra fix --for astra-sim` pads it, and notes it on the node.",
     kin="ET713",
 )
@@ -77,7 +77,7 @@ def too_small(view: TraceView) -> Hits:
     "ET713",
     "A collective of no bytes takes time.",
     why="ASTRA-sim raises it to the least number of bytes that its chunks need.",
-    cure="None: know it. Barriers are such.",
+    cure="None; be aware of it. Barriers are such.",
 )
 def empty_collective(view: TraceView) -> Hits:
     """Simulated collectives of size 0, but for all-gathers."""
@@ -107,8 +107,8 @@ def no_dimension(view: TraceView) -> Hits:
 
 @run_rule(
     "ET718",
-    "Ranks bring different sizes to an all-gather or all-to-all.",
-    why="PyTorch allows it; ASTRA-sim never finishes it, and says nothing.",
+    "Ranks pass different sizes to an all-gather or all-to-all.",
+    why="PyTorch allows it; ASTRA-sim never finishes it and reports nothing.",
     cure="`chakra fix --for astra-sim` raises all to the largest, and notes it on the nodes.",
     kin="ET502 ET503",
 )
@@ -138,7 +138,7 @@ def uneven(run: RunView) -> Hits:
     "ET720",
     "A tag is outside the numbers that ASTRA-sim has for traces.",
     why="From 500000000 on it is taken for a message of the simulator itself.",
-    cure="`chakra fix --for astra-sim` numbers the messages anew.",
+    cure="`chakra fix --for astra-sim` renumbers the messages.",
     kin="ET505",
 )
 def tag_range(view: TraceView) -> Hits:
@@ -153,7 +153,7 @@ def tag_range(view: TraceView) -> Hits:
     "ET723",
     "A collective chooses dimensions of the network.",
     why="With a network of more dimensions than the list has, or with none of those chosen, "
-    "ASTRA-sim crashes, hangs, or uses one dimension in silence.",
+    "ASTRA-sim crashes, hangs, or silently uses one dimension.",
     cure="Use a network that the list was written for, or drop involved_dim: then all count.",
     kin="ET717",
 )

@@ -12,7 +12,7 @@ from chakra_et.validators.view import RunView, TraceView
 
 @trace_rule(
     "ET714",
-    "The name of a group is no number.",
+    "The name of a group is not a number.",
     why="ASTRA-sim turns it into one: '3a' becomes 3, 'tp' an exception, swallowed or not.",
     cure="`chakra fix --for astra-sim` numbers the groups and writes comm_groups.json.",
 )
@@ -50,7 +50,7 @@ def implicit_world(run: RunView) -> Hits:
 
 @run_rule(
     "ET716",
-    "A collective is of a group of one rank.",
+    "A collective belongs to a group of one rank.",
     why="ASTRA-sim makes nothing of it, and it never finishes.",
     cure="Drop it: `chakra fix --for astra-sim` does.",
 )
@@ -81,15 +81,15 @@ def group_file(run: RunView) -> Hits:
     world = max([run.world_size or 0, *(rank + 1 for rank in run.views)])
     found = []
     if not isinstance(groups, dict):
-        return Hits.of([Finding("no JSON object of lists of ranks", path=path)])
+        return Hits.of([Finding("not a JSON object of lists of ranks", path=path)])
     if "empty" in path:
         text = "the path holds 'empty': ASTRA-sim takes that for no file"
         found.append(Finding(text, path=path))
     for key, ranks in groups.items():
         if not _is_number(key) or int(key) == 0:
-            found.append(Finding(f"key {key!r} is no number above 0", path=path))
+            found.append(Finding(f"key {key!r} is not a number above 0", path=path))
         if not isinstance(ranks, list) or not ranks:
-            found.append(Finding(f"group {key!r} is no list of ranks", path=path))
+            found.append(Finding(f"group {key!r} is not a list of ranks", path=path))
         elif strange := [r for r in ranks if type(r) is not int or not 0 <= r < world]:
             found.append(Finding(f"group {key!r} has ranks without a trace: {strange}", path=path))
     for view in run.views.values():

@@ -24,8 +24,8 @@ _SIGNED: Final = frozenset({"lag_ns"})
 
 @trace_rule(
     "ET201",
-    "An attribute is of a kind that nobody reads it in.",
-    why="Readers stop ('bad_cast'), or take it for absent.",
+    "An attribute is of a kind that no reader accepts.",
+    why="Readers stop ('bad_cast'), or treat it as absent.",
     cure="Write the kind that the registry of attributes gives; `chakra fix` does where it can.",
     kin="ET504 ET506 ET205 ET206 ET209 ET210 ET211 ET213 ET217 ET401 ET712 ET717 ET801",
 )
@@ -35,14 +35,14 @@ def wrong_kind(view: TraceView) -> Hits:
     return _in_columns(
         view,
         found,
-        lambda c, a: f"{c.key.name} is of kind {_kind(c)}; {a.kind.name.lower()} is wanted",
+        lambda c, a: f"{c.key.name} is of kind {_kind(c)}; expected {a.kind.name.lower()}",
     )
 
 
 @trace_rule(
     "ET202",
-    "An attribute is not of the kind that a writer must use.",
-    why="The older C++ feeder reads one kind and takes any other for 0 or false, in silence.",
+    "An attribute is not of the kind that writers must use.",
+    why="The older C++ feeder reads one kind and takes any other for 0 or false, silently.",
     cure="`chakra fix` writes the kind that every reader takes.",
 )
 def other_kind(view: TraceView) -> Hits:
@@ -82,7 +82,7 @@ def repeated_attribute(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET204",
-    "A node has no type, or one that is not known.",
+    "A node has no type, or an unknown one.",
     why="ASTRA-sim skips a node without a type, and stops at one that it does not know.",
     cure="Give it the type that it has; `chakra fix` drops nodes without one.",
 )
@@ -95,7 +95,7 @@ def no_type(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET208",
-    "An attribute has a value that its unit forbids.",
+    "An attribute has a value that its unit does not allow.",
     why="Readers take it for a huge number, or compute nonsense from it.",
     cure="Look at how the producer makes the value: an overflow of 32 bits is common.",
     kin="ET209 ET211 ET214 ET504 ET505 ET506 ET508 ET712 ET713",
@@ -158,7 +158,7 @@ def stale_attribute(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET217",
-    "A node that moves memory does not say how much.",
+    "A memory node has no size.",
     why="ASTRA-sim cannot compute its time.",
     cure="Set tensor_size.",
 )
@@ -169,7 +169,7 @@ def no_tensor_size(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET218",
-    "Nodes are named for other types than they have.",
+    "The names of nodes contradict their types.",
     why="Forks insert a type of their own and shift the others: a computation reads as a message, "
     "and a collective as storage.",
     cure="Read the file with the fork's own tools, or correct the types.",

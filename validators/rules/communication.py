@@ -24,7 +24,7 @@ _KERNELS: Final = ("nccldevkernel", "ncclkernel", "rcclgenerickernel", "ncclsymk
 
 @trace_rule(
     "ET205",
-    "A collective does not say which one it is.",
+    "A collective has no type.",
     why="A reader that fills in 0 makes an all-reduce of it; another stops.",
     cure="Set comm_type; where no record tells, the host node's name often does. `chakra fix --for "
     "astra-sim` gives it its recorded time.",
@@ -36,9 +36,9 @@ def no_collective_type(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET206",
-    "A collective does not say how many bytes it moves.",
+    "A collective has no size.",
     why="ASTRA-sim stops, or swallows the error and never finishes.",
-    cure="Set comm_size to the bytes of this rank's input; record with shapes to have it told. "
+    cure="Set comm_size to the bytes of this rank's input; record with shapes to get it. "
     "`chakra fix --for astra-sim` gives it its recorded time.",
 )
 def no_collective_size(view: TraceView) -> Hits:
@@ -50,7 +50,7 @@ def no_collective_size(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET207",
-    "comm_type is no collective.",
+    "comm_type is not a known collective.",
     why="Readers stop at a number that they do not know.",
     cure="Use a number of CollectiveCommType, 0 to 9.",
     kin="ET503",
@@ -65,7 +65,7 @@ def unknown_collective(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET209",
-    "A send does not say to whom, or a receive from whom.",
+    "A send has no destination, or a receive no source.",
     why="ASTRA-sim stops, or swallows the error and never finishes.",
     cure="Set comm_dst on sends and comm_src on receives, as global ranks.",
     kin="ET505",
@@ -121,8 +121,8 @@ def communication_on_host(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET214",
-    "The other rank of a message, as the node tells it, is this one.",
-    why="ASTRA-sim wants a send to come from its own rank and a receive to go to it.",
+    "A message names its own rank as the other side.",
+    why="ASTRA-sim expects a send from its own rank and a receive by it.",
     cure="Use global ranks: those within a group are often taken for them.",
     kin="ET505 ET508",
 )
@@ -142,7 +142,7 @@ def foreign_side(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET215",
-    "A kernel of a communication library is no communication.",
+    "A communication kernel is recorded as computation.",
     why="The simulator replays its time instead of the network: every topology gives one result.",
     cure="Convert again with the profile that names the collective.",
     kin="ET502",
@@ -159,7 +159,7 @@ def hidden_communication(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET219",
-    "A call of communication is taken for the communication itself.",
+    "A call that asks for communication is recorded as the communication.",
     why="The device's kernel is in the trace too: a simulator does the transfer twice, or stops.",
     cure="Make the call host work (COMP_NODE): `chakra fix` does.",
     kin="ET205 ET206 ET212 ET502",

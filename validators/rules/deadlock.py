@@ -15,7 +15,7 @@ _SHOWN: Final = 6
 
 @run_rule(
     "ET510",
-    "Ranks wait for each other in a circle.",
+    "Ranks wait for each other in a cycle.",
     why="A receive before the send that the other rank waits for: nobody goes on, and ASTRA-sim "
     "ends with exit code 0 and says nothing.",
     cure="Let one of the ranks send first, or drop the edge that orders what was not in order.",

@@ -14,8 +14,8 @@ _VERSIONS: Final = ("", "0.0.4", "1.0.0")
 
 @file_rule(
     "ET001",
-    "The bytes are no sequence of records.",
-    why="Nothing behind the damage can be trusted; some readers turn it into an empty node.",
+    "The file is not a sequence of records.",
+    why="Nothing after the damage can be trusted; some readers turn it into an empty node.",
     cure="Copy or record the file again.",
     kin="ET002 ET003 ET004 ET008",
 )
@@ -42,9 +42,9 @@ def truncated(facts: FileFacts) -> Hits:
 
 @file_rule(
     "ET003",
-    "The first record is no metadata of the present schema.",
-    why="Readers take the first record for the metadata whatever it is: a node is lost in silence.",
-    cure="Write the file with a present tool; one of a schema before 0.0.4 has to be made anew.",
+    "The first record is not metadata of the current schema.",
+    why="Readers take the first record for the metadata whatever it is: a node is lost silently.",
+    cure="Write the file with a current tool; a file of a schema before 0.0.4 must be made again.",
 )
 def no_metadata(facts: FileFacts) -> Hits:
     """A node, or the metadata of an old schema, where the metadata has to be."""
@@ -53,7 +53,7 @@ def no_metadata(facts: FileFacts) -> Hits:
 
 @file_rule(
     "ET004",
-    "The record of the metadata is empty.",
+    "The metadata record is empty.",
     why="Readers in Python take an empty record for the end of the file, and find no node.",
     cure="Set the version: `chakra fix` does.",
 )
@@ -66,7 +66,7 @@ def empty_metadata(facts: FileFacts) -> Hits:
 
 @file_rule(
     "ET005",
-    "The file is of a version that is not known.",
+    "The version of the file is unknown.",
     why="Numbers and attributes may mean something else.",
     cure="Use a newer release of this tool, or correct the version.",
 )
@@ -91,7 +91,7 @@ def compressed(facts: FileFacts) -> Hits:
 
 @file_rule(
     "ET007",
-    "The name is not {prefix}.{rank}.et.",
+    "The file name is not {prefix}.{rank}.et.",
     why="Simulators open PREFIX.0.et, PREFIX.1.et and so on, and no other file.",
     cure="Rename it.",
 )
@@ -104,7 +104,7 @@ def odd_name(facts: FileFacts) -> Hits:
     "ET008",
     "The file has records without content.",
     why="Each becomes a node with id 0 and no type, and may take the place of the true node 0.",
-    cure="Cut the zeros off the end; a file system that lost power leaves such.",
+    cure="Cut the zeros off the end; a file system that loses power leaves such.",
     kin="ET101 ET204 ET701 ET702",
 )
 def trailing_zeros(facts: FileFacts) -> Hits:

@@ -20,9 +20,9 @@ _READY: Final = 5000
 
 @trace_rule(
     "ET101",
-    "Two nodes have one id.",
+    "Two nodes have the same id.",
     why="ASTRA-sim merges what they wait for and keeps only the last of them.",
-    cure="Number the nodes anew: `chakra fix` does; edges to the id then mean the first one.",
+    cure="Renumber the nodes: `chakra fix` does; edges to the id then mean the first one.",
     kin="ET103 ET105 ET106",
 )
 def duplicate_id(view: TraceView) -> Hits:
@@ -37,7 +37,7 @@ def duplicate_id(view: TraceView) -> Hits:
 @trace_rule(
     "ET102",
     "An edge comes from a node that the file does not have.",
-    why="ASTRA-sim stops at loading; other readers never start the node, or read on for ever.",
+    why="ASTRA-sim stops at loading; other readers never start the node, or read on forever.",
     cure="Convert again with a tool that keeps such nodes, or drop the edges with `chakra fix`.",
     kin="ET106",
 )
@@ -56,7 +56,7 @@ def dangling(view: TraceView) -> Hits:
 @trace_rule(
     "ET103",
     "A node waits for itself.",
-    why="It never starts, nor does anything behind it; ASTRA-sim reports success all the same.",
+    why="It never starts, nor does anything after it; ASTRA-sim reports success all the same.",
     cure="Drop the edge: `chakra fix` does.",
     kin="ET106",
 )
@@ -68,7 +68,7 @@ def self_edge(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET104",
-    "A node names another twice in one list.",
+    "A node lists the same dependency twice.",
     why="Readers that count what a node waits for never start it.",
     cure="Drop the second edge: `chakra fix` does.",
 )
@@ -84,7 +84,7 @@ def duplicate_edge(view: TraceView) -> Hits:
     return view.hits(
         view.target[edges],
         lambda i: (
-            f"node {view.edges.source[edges[i]]} stands twice in "
+            f"node {view.edges.source[edges[i]]} is listed twice in "
             + ("ctrl_deps" if call[edges[i]] else "data_deps")
         ),
     )
@@ -92,8 +92,8 @@ def duplicate_edge(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET105",
-    "Nodes wait for each other in a circle.",
-    why="None of them ever starts, nor what is behind; ASTRA-sim reports success all the same.",
+    "Nodes wait for each other in a cycle.",
+    why="None of them ever starts, nor what follows; ASTRA-sim reports success all the same.",
     cure="Find the edge that is wrong by its kind; `chakra fix --cut-cycles` drops one of each.",
     kin="ET106",
 )
@@ -110,7 +110,7 @@ def cycle(view: TraceView) -> Hits:
     "ET106",
     "Nodes can never start.",
     why="They wait for something that never ends; the simulation is shorter than the trace.",
-    cure="Cure what they wait for: the findings of ET102, ET103 and ET105 name it.",
+    cure="Fix what they wait for: the findings of ET102, ET103 and ET105 name it.",
     kin="ET102 ET103 ET105",
 )
 def never_starts(view: TraceView) -> Hits:
@@ -129,7 +129,7 @@ def never_starts(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET107",
-    "The trace has no node.",
+    "The trace has no nodes.",
     why="ASTRA-sim stops: 'no dependency-free nodes'. A rank that idles needs a node that says so.",
     cure="Give the rank one COMP node of no duration: `chakra fix --for astra-sim` does.",
     kin="ET501",
@@ -141,7 +141,7 @@ def empty_trace(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET108",
-    "A node stands before one that it waits for.",
+    "A node comes before one that it waits for.",
     why="Readers that hold a window of the file take far longer, or read to its end.",
     cure="Write nodes in order: `chakra fix` does.",
     kin="ET105 ET106",

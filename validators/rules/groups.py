@@ -15,7 +15,7 @@ from chakra_et.validators.view import Rows, RunView, TraceView
 @trace_rule(
     "ET401",
     "The table of process groups cannot be read.",
-    why="Nobody knows which ranks a collective is of.",
+    why="The ranks of its collectives are unknown.",
     cure="Write process_groups as the schema says: a JSON list of objects with pg_name and ranks.",
 )
 def unreadable_groups(view: TraceView) -> Hits:
@@ -23,7 +23,7 @@ def unreadable_groups(view: TraceView) -> Hits:
     try:
         said = view.trace.metadata.get("process_groups")
         if said is not None and not isinstance(said, str):
-            return view.whole("process_groups is no text")
+            return view.whole("process_groups is not a string")
         _ = view.trace.groups
     except ValueError as error:
         return view.whole(str(error))
@@ -48,7 +48,7 @@ def unknown_group(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET403",
-    "A rank communicates in a group that it is no member of.",
+    "A rank communicates in a group that it is not a member of.",
     why="ASTRA-sim stops on an assertion.",
     cure="Ranks of a group are global ones: those within another group are often taken for them.",
     kin="ET502",
@@ -90,9 +90,9 @@ def cut_members(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET405",
-    "Two groups of one rank have one name.",
+    "Two groups of a rank have the same name.",
     why="A reader keeps the first or the last of them.",
-    cure="Name them apart.",
+    cure="Give them different names.",
     kin="ET403 ET407",
 )
 def doubled_group(view: TraceView) -> Hits:
@@ -109,9 +109,9 @@ def doubled_group(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET406",
-    "A group has members that there cannot be.",
+    "A group has members that cannot exist.",
     why="A simulator waits for them, or stops on an assertion.",
-    cure="Correct the table: each rank once, from 0 to the size of the world less one.",
+    cure="Correct the table: each rank once, from 0 to the world size minus one.",
     kin="ET403 ET407",
 )
 def odd_members(view: TraceView) -> Hits:
@@ -131,7 +131,7 @@ def odd_members(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET409",
-    "The group of a collective is not known, only several that it may be of.",
+    "The group of a collective is ambiguous.",
     why="A simulator would take it for one of all ranks, and wait for some that never come.",
     cure="Convert the recordings of all ranks together; record with one group, or with NCCL.",
     kin="ET402 ET502 ET504",
@@ -145,7 +145,7 @@ def open_group(view: TraceView) -> Hits:
 
 @run_rule(
     "ET407",
-    "Ranks give different members to a group of one name.",
+    "Ranks disagree about the members of a group.",
     why="Read together, one of them is in the wrong group.",
     cure="PyTorch counts groups per process; `chakra fix` gives each set of ranks its own number.",
     kin="ET403 ET502 ET503 ET504 ET718",
@@ -167,8 +167,8 @@ def disagreeing_members(run: RunView) -> Hits:
 
 @run_rule(
     "ET408",
-    "Ranks disagree about how many there are.",
-    why="They are not of one run, or a part of the files is missing.",
+    "Ranks disagree about the world size.",
+    why="They are not of one run, or files are missing.",
     cure="Put the files of each run into a directory of their own.",
     kin="ET501",
 )

@@ -13,7 +13,7 @@ _WHY: Final = "A converter skips what it does not understand, or stops."
 
 @json_rule(
     "ET051",
-    "The host trace is not as its schema says.",
+    "The host trace does not match its schema.",
     why=_WHY,
     cure="Record again with a released torch; a file written by hand needs schema, pid and nodes.",
 )
@@ -24,7 +24,7 @@ def host_trace(facts: JsonFacts) -> Hits:
 
 @json_rule(
     "ET052",
-    "The profile is not as its schema says.",
+    "The profile does not match its schema.",
     why=_WHY,
     cure="Export it again; a file that was edited by hand may have lost a key.",
 )
@@ -35,7 +35,7 @@ def profile_file(facts: JsonFacts) -> Hits:
 
 @json_rule(
     "ET053",
-    "The JSON form of the trace is not as its schema says.",
+    "The JSON form of the trace does not match its schema.",
     why=_WHY,
     cure="Write it with this tool, or correct what the finding points at.",
 )

@@ -12,7 +12,7 @@ from chakra_et.validators.view import TraceView
 
 @trace_rule(
     "ET801",
-    "Waits stand in ctrl_deps alone.",
+    "Dependencies are in ctrl_deps alone.",
     why="The older feeder looks at data_deps only: such nodes start too early.",
     cure="Put what a node has to wait for into data_deps.",
 )

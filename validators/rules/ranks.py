@@ -23,7 +23,7 @@ _LISTED: Final = 8
     "ET501",
     "Ranks are missing.",
     why="Those that are there wait for them; ASTRA-sim stops at the first missing file.",
-    cure="Add their files, or make the network as large as the traces are many.",
+    cure="Add their files, or make the network no larger than the number of traces.",
 )
 def missing_ranks(run: RunView) -> Hits:
     """Holes among the ranks of a run.
@@ -43,8 +43,8 @@ def missing_ranks(run: RunView) -> Hits:
 @run_rule(
     "ET502",
     "A rank takes part in fewer or more collectives of a group than others.",
-    why="The others wait for ever; ASTRA-sim ends with exit code 0 and part of the ranks finished.",
-    cure="Cut all ranks at the same step; look whether the profiler dropped records of one.",
+    why="The others wait forever; ASTRA-sim ends with exit code 0 and part of the ranks finished.",
+    cure="Cut all ranks at the same step; check whether the profiler dropped records of one.",
     kin="ET407 ET503",
 )
 def other_count(run: RunView) -> Hits:
@@ -90,8 +90,8 @@ def _expected(run: RunView, key: tuple[str, tuple[int, ...]]) -> tuple[int, ...]
 @run_rule(
     "ET503",
     "Ranks begin the collectives of a group in different orders, or different ones.",
-    why="Each waits for the other: a deadlock on the machine, and in ASTRA-sim a silent one.",
-    cure="Order the calls alike on all ranks; ids ascend as calls were made.",
+    why="Each waits for the other: a deadlock on the machine, and a silent one in ASTRA-sim.",
+    cure="Order the calls the same way on all ranks; ids ascend as calls were made.",
     kin="ET502 ET504 ET718",
 )
 def other_order(run: RunView) -> Hits:
@@ -107,9 +107,9 @@ def other_order(run: RunView) -> Hits:
 
 @run_rule(
     "ET504",
-    "Ranks bring different sizes to one collective.",
-    why="ASTRA-sim never finishes it, and says nothing.",
-    cure="Look at the shapes on both ranks; a size in elements instead of bytes is common.",
+    "Ranks pass different sizes to one collective.",
+    why="ASTRA-sim never finishes it and reports nothing.",
+    cure="Check the shapes on both ranks; a size in elements instead of bytes is common.",
     kin="ET503",
 )
 def other_size(run: RunView) -> Hits:
@@ -133,8 +133,8 @@ def other_size(run: RunView) -> Hits:
 @run_rule(
     "ET505",
     "A send has no receive, or a receive no send.",
-    why="The receiver never finishes, and ASTRA-sim says nothing.",
-    cure="See that tag, source and destination agree on both ranks; global ranks are wanted.",
+    why="The receiver never finishes, and ASTRA-sim reports nothing.",
+    cure="Make tag, source and destination agree on both ranks, as global ranks.",
 )
 def unmatched_message(run: RunView) -> Hits:
     """Messages whose other side is not in the trace of the other rank."""
@@ -190,8 +190,8 @@ def no_such_rank(run: RunView) -> Hits:
 
 @run_rule(
     "ET509",
-    "Two files are of one rank.",
-    why="One of them is not looked at.",
+    "Two files have the same rank.",
+    why="One of them is ignored.",
     cure="Give each file its rank in its name, or each run its own directory.",
 )
 def doubled_rank(run: RunView) -> Hits:

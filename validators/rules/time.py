@@ -37,7 +37,7 @@ def negative(view: TraceView) -> Hits:
     "ET302",
     "A node lasts for more than a day.",
     why="An overflow, or a time in another unit: the simulation takes it as it stands.",
-    cure="Find the producer's unit; the format wants microseconds, and nanoseconds in duration_ns.",
+    cure="Find the producer's unit; the format has microseconds, and nanoseconds in duration_ns.",
     kin="ET305 ET306 ET308 ET310",
 )
 def absurd(view: TraceView) -> Hits:
@@ -105,7 +105,7 @@ def thread_overlap(view: TraceView) -> Hits:
 @trace_rule(
     "ET307",
     "A node starts before one that it waits for.",
-    why="Either the edge or the clock is wrong; a replay shifts everything behind it.",
+    why="Either the edge or the clock is wrong; a replay shifts everything after it.",
     cure="Look at the edge's kind: those of other threads and streams are the doubtful ones.",
     kin="ET304 ET305 ET306",
 )
@@ -117,7 +117,7 @@ def clock_regress(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET308",
-    "Durations look like another unit than microseconds.",
+    "Durations seem to be in a unit other than microseconds.",
     why="Cycles or nanoseconds in duration_micros make a simulation a thousand times too long.",
     cure="Divide by 1000; converters of text workloads and some forks write such files.",
     kin="ET302",
@@ -134,7 +134,7 @@ def other_unit(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET309",
-    "Durations are below what the simulator can tell.",
+    "Durations are below the resolution of the simulator.",
     why="ASTRA-sim counts whole microseconds, and takes 1 ns for 0.",
     cure="None needed if their sum is small; `chakra fix` tells how much is lost.",
 )

@@ -28,7 +28,7 @@ def no_schema(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET902",
-    "An operator's inputs are not told.",
+    "The inputs of an operator are unknown.",
     why="There is nothing to call it with.",
     cure="Record with ExecutionTraceObserver; a profile alone has no values.",
     kin="ET903",

@@ -208,10 +208,10 @@ def test_a_member_of_an_archive(tmp_path: Path, form: str) -> None:
     [
         (b"<html>login</html>", "XML or a web page"),
         (b"\x80\x04\x95", "a Python pickle"),
-        (b'{"a": 1}', "JSON, but of no kind known here"),
+        (b'{"a": 1}', "JSON of an unknown kind"),
         (b"[1, 2]", "not of profiler events"),
         (b"BZh91AY", "bzip2"),
-        (b"  \n ", "nothing but blanks"),
+        (b"  \n ", "only white space"),
     ],
 )
 def test_what_is_no_trace_is_named(tmp_path: Path, content: bytes, what: str) -> None:

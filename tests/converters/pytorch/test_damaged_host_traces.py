@@ -178,13 +178,13 @@ def test_attributes_that_are_not_as_declared(
 
 def test_a_profile_in_place_of_a_host_trace(tmp_path: Path) -> None:
     path = Profile().op("aten::mm", 1, 1).write(tmp_path / "host.pt.trace.json")
-    with pytest.raises(ChakraError, match=r"Kineto profile, where a PyTorch host trace.*--device"):
+    with pytest.raises(ChakraError, match=r"host trace, got a Kineto profile.*--device"):
         convert(path)
 
 
 def test_a_host_trace_in_place_of_a_profile(tmp_path: Path) -> None:
     path = recording().write(tmp_path / "trace.json")
-    with pytest.raises(ChakraError, match=r"PyTorch host trace, where a Kineto profile.*--host"):
+    with pytest.raises(ChakraError, match=r"profile, got a PyTorch host trace.*--host"):
         convert(device=path)
 
 

@@ -59,7 +59,7 @@ class ETFeederNode {
       auto message = std::make_shared<ChakraProtoMsg::Node>();
       chakra_et::wire::Span bytes = view_.message();
       if (!message->ParseFromArray(bytes.begin, static_cast<int>(bytes.size()))) {
-        throw std::runtime_error("node " + std::to_string(id()) + " is no valid message");
+        throw std::runtime_error("node " + std::to_string(id()) + " is not a valid message");
       }
       message_ = std::move(message);
     }

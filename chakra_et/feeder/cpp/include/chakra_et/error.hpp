@@ -31,7 +31,7 @@ struct Error {
       case Code::ok: return "ok";
       case Code::io: return std::string("cannot read: ") + detail;
       case Code::truncated: return "the input ends inside the record at byte " + at;
-      case Code::malformed: return "the record at byte " + at + " is no message: " + detail;
+      case Code::malformed: return "the record at byte " + at + " is not a message: " + detail;
       case Code::too_large:
         return "the record at byte " + at + " says it has " + o + " bytes, over the limit";
       case Code::old_schema:

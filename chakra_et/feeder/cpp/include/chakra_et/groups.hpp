@@ -17,7 +17,7 @@ using Groups = std::map<std::string, std::vector<uint64_t>>;  // name -> ranks, 
 
 inline bool read_ranks(JsonReader& json, std::vector<uint64_t>& ranks) {
   ranks.clear();
-  bool ok = json.each('[', ']', "a group is a list of ranks", [&] {
+  bool ok = json.each('[', ']', "a group must be a list of ranks", [&] {
     ranks.push_back(0);
     return json.number(ranks.back());
   });
@@ -30,7 +30,7 @@ inline bool read_ranks(JsonReader& json, std::vector<uint64_t>& ranks) {
 inline Result<Groups> parse_groups(wire::Span text) {
   JsonReader json(text);
   Groups groups;
-  bool ok = json.each_member("groups are an object of lists of ranks", [&](const std::string& name) {
+  bool ok = json.each_member("expected an object with a list of ranks for each group", [&](const std::string& name) {
     return read_ranks(json, groups[name]);
   });
   if (ok && json.end()) return groups;

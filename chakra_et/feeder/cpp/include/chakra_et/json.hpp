@@ -34,7 +34,7 @@ class JsonReader {
 
   bool end() {
     accept('\0');  // steps over space
-    return at_ == end_ || fail("more text behind the end");
+    return at_ == end_ || fail("text after the end");
   }
 
   // visit() for each item between `open` and `close`, with commas between them.
@@ -69,21 +69,21 @@ class JsonReader {
     }
     bool whole = at_ != first && (at_ - first == 1 || *first != '0') &&
                  (at_ == end_ || (*at_ != '.' && *at_ != 'e' && *at_ != 'E'));
-    return problem_ == nullptr && (whole || fail("a rank is a whole number"));
+    return problem_ == nullptr && (whole || fail("a rank must be a whole number"));
   }
 
   bool string(std::string& out) {
     if (!accept('"')) return fail("a text is missing");
     out.clear();
     while (at_ != end_ && *at_ != '"') {
-      if (*at_ < 0x20) return fail("a control character in a text");
+      if (*at_ < 0x20) return fail("a control character in a string");
       if (*at_ == '\\') {
         if (!escape(out)) return false;
       } else {
         out += static_cast<char>(*at_++);
       }
     }
-    return accept('"') || fail("a text has no end");
+    return accept('"') || fail("an unterminated string");
   }
 
   // Steps over any value.
@@ -102,7 +102,7 @@ class JsonReader {
 
  private:
   bool escape(std::string& out) {
-    if (++at_ == end_) return fail("a text has no end");
+    if (++at_ == end_) return fail("an unterminated string");
     auto c = static_cast<char>(*at_++);
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (const char* found = c == 0 ? nullptr : std::strchr(from, c)) {
@@ -110,11 +110,11 @@ class JsonReader {
       return true;
     }
     uint32_t code = 0, low = 0;
-    if (c != 'u' || !hex(code)) return fail("an unknown escape in a text");
+    if (c != 'u' || !hex(code)) return fail("an unknown escape in a string");
     if (code >= 0xd800 && code < 0xdc00 && end_ - at_ >= 2 && at_[0] == '\\' && at_[1] == 'u') {
       const wire::Byte* before = at_;
       at_ += 2;
-      if (!hex(low)) return fail("an unknown escape in a text");
+      if (!hex(low)) return fail("an unknown escape in a string");
       if (low >= 0xdc00 && low < 0xe000) {
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
       } else {
