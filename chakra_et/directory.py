@@ -81,7 +81,7 @@ def convert_files(
     to convert or two recordings have one rank; then nothing is written.
     """
     if jobs is not None and jobs < 1:
-        raise ChakraError(f"--jobs {jobs}: expected 1 or more", remedy="Give --jobs 1 or more.")
+        raise ChakraError(f"--jobs {jobs}: expected 1 or more", remedy="Give --jobs 1, or more.")
     options = Options(strict, window(steps, annotation), align_clocks)
     target = None if output is None else Path(output)
     skipped = target if skip is None else Path(skip)

@@ -113,7 +113,7 @@ def test_files_of_two_ranks_do_not_fit_one_file(tmp_path: Path) -> None:
     files = sorted((EXAMPLES / "ddp_2rank").glob("*.json.gz"))
     done = chakra("convert", *files, "-o", tmp_path / "out.et")
     assert done.code == 2
-    assert "the name of one file, but the inputs have 2 ranks" in done.errors
+    assert "names one file, but the inputs have 2 ranks" in done.errors
     assert not names_in(tmp_path)
     assert chakra("convert", *files, "-o", tmp_path / "out").code == 0
     assert names_in(tmp_path / "out") == ["trace.0.et", "trace.1.et"]
@@ -220,7 +220,7 @@ def test_what_is_passed_over_is_named_with_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "run" / ".git" / "index").write_text("hidden directories are nobody's traces")
     done = chakra("convert", tmp_path / "run", "-o", tmp_path / "out")
     assert done.words.endswith(
-        "warning passed over 2 files: model.pkl (a Python pickle), "
+        "warning skipped 2 files: model.pkl (a Python pickle), "
         "log/out.txt (neither JSON nor an ET in protobuf)"
     )
 
@@ -268,7 +268,8 @@ def test_a_stray_host_trace_is_no_rank_of_a_run(tmp_path: Path, name: str) -> No
     assert done.code == 0, done.errors
     assert ranks(tmp_path / "out") == {"trace.0.et": "op0", "trace.1.et": "op1"}
     last = " ".join(done.output.splitlines()[-1].split())
-    assert last.startswith(f"warning skipped 1 file: {name} (a host trace ")
+    assert last.startswith(f"warning skipped 1 file: {name} (a ")
+    assert "host trace" in last
 
 
 def test_a_host_trace_of_a_rank_that_is_missing_stays(tmp_path: Path) -> None:

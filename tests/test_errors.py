@@ -100,8 +100,8 @@ BAD_HOSTS: dict[Callable[[Path], Path], str] = {
     other_list: "a JSON list, but not of profiler events",
     binary: "this is a program",
     missing: "no such file",
-    directory: "this is a directory",
-    a_profile: "this is a file of kind Kineto profile, where a PyTorch host trace is wanted",
+    directory: "expected a file, got a directory",
+    a_profile: "expected a PyTorch host trace, got a Kineto profile",
 }
 
 
@@ -216,7 +216,7 @@ def test_a_pipe(tmp_path: Path) -> None:
     finally:
         os.close(held)
     assert done.returncode == 2
-    assert f"{pipe}: this is a pipe" in done.stderr
+    assert f"{pipe}: expected a file, got a pipe" in done.stderr
     assert "to a file." in done.stderr
     assert list(tmp_path.iterdir()) == [pipe]
 

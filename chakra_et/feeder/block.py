@@ -14,7 +14,7 @@ from chakra_et.feeder import errors
 from chakra_et.feeder.cutter import Cutter
 from chakra_et.feeder.errors import FeederError
 from chakra_et.feeder.frames import LONGEST_LENGTH
-from chakra_et.feeder.told import (
+from chakra_et.feeder.known_attributes import (
     CPU_KNOWN,
     CPU_TRUE,
     DURATION,

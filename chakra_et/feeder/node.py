@@ -15,8 +15,8 @@ from chakra_et.converters.et.io_codec import decode_io
 from chakra_et.converters.et.wire import WireError
 from chakra_et.definitions import Kind, NodeAttributes, NodeType
 from chakra_et.feeder import errors
+from chakra_et.feeder.known_attributes import NEAR_NS
 from chakra_et.feeder.record import Record
-from chakra_et.feeder.told import NEAR_NS
 from chakra_et.model import AttributeKey, AttributeValue, EdgeKind, Node, NodeIO
 from chakra_et.model.attributes import INTEGER_KINDS
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from chakra_et.definitions import NodeAttributes
 from chakra_et.feeder import errors
+from chakra_et.feeder.known_attributes import EDGE_KINDS, NOWHERE, ODD
 from chakra_et.feeder.node import TYPES, FeederNode, MessageNode, ScannedNode
 from chakra_et.feeder.options import Fault, Options
 from chakra_et.feeder.scan import Columns
-from chakra_et.feeder.told import EDGE_KINDS, NOWHERE, ODD
 from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace
 
 _CPU: Final = (None, False, None, True)

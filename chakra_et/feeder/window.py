@@ -15,10 +15,10 @@ from chakra_et.definitions import NodeType
 from chakra_et.feeder import errors
 from chakra_et.feeder.engine import Counts, Engine
 from chakra_et.feeder.errors import FeederError
+from chakra_et.feeder.known_attributes import NOWHERE
 from chakra_et.feeder.node import MessageNode
 from chakra_et.feeder.options import Next, Options, State, gating
 from chakra_et.feeder.reader import Reader
-from chakra_et.feeder.told import NOWHERE
 
 Reopen = Callable[[], Iterator[bytes]]
 

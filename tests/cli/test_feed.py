@@ -90,7 +90,7 @@ def test_an_archive_is_refused(feed: Any, tmp_path: Path) -> None:
             archive.write(tmp_path / f"t.{rank}.et", f"t.{rank}.et")
     code, out, err = feed(path=tmp_path / "set")
     assert (code, out) == (2, "")
-    assert "this is an archive or a packed set" in err
+    assert "an archive or a packed set cannot be fed" in err
 
 
 def test_a_directory_without_ranks(feed: Any, tmp_path: Path) -> None:

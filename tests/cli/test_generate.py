@@ -103,7 +103,7 @@ def test_durations_come_from_a_table_before_the_device(model: str, tmp_path: Pat
     # Its bytes, (64 x 64 + 128 x 64 + 64 x 128) x 2, take 20 ns: less than any kernel.
     assert head.duration_ns == 1000
     table.write_text("attention.qkv,soon\n")
-    with pytest.raises(chakra_et.FormatError, match="line 1: no duration"):
+    with pytest.raises(chakra_et.FormatError, match="line 1: not a duration"):
         run("llm", "--model", model, "--durations", str(table))
 
 

@@ -213,7 +213,7 @@ def test_one_trace_goes_to_a_file_or_into_a_directory(
 def test_several_ranks_do_not_fit_one_file(tmp_path: Path, run: Path, verb: str) -> None:
     done = chakra(verb, run, "-o", tmp_path / "x.et")
     assert done.code == 2
-    assert "the name of one file, and the traces are of 2 ranks" in done.errors
+    assert "names one file, but the traces have 2 ranks" in done.errors
     assert chakra("fix", run, "--for", "astra-sim", "-o", tmp_path / "x.et").code == 2
     assert names_in(tmp_path) == ["in"]
 
@@ -266,7 +266,7 @@ def test_fix_says_when_there_was_nothing_to_cure(tmp_path: Path) -> None:
 def test_a_network_for_one_rank_does_nothing_and_says_so(run: Path) -> None:
     one = chakra("replay", run / "t.0.et", "--network", "5,100")
     assert one.code == 0
-    assert "--network does nothing for one rank" in one.errors
+    assert "--network has no effect on a single rank" in one.errors
     assert "--network" not in chakra("replay", run, "--network", "5,100").errors
 
 

@@ -158,6 +158,6 @@ def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr("chakra_et.feeder.feeder.scan", short_of_memory)
-    with pytest.raises(FeederError, match="more memory than there is") as caught:
+    with pytest.raises(FeederError, match="not enough memory") as caught:
         Feeder(GOOD)
     assert caught.value.code is Code.OUT_OF_MEMORY

@@ -133,7 +133,7 @@ def test_a_file_that_becomes_shorter_is_an_error(tmp_path: Path) -> None:
     error = session.answer(Request(next=1)).error
     assert error is not None
     assert error.code == Code.IO
-    assert "has become shorter" in error.message
+    assert "was shortened" in error.message
     reopened = session.answer(Request(open=OptionsMessage())).error
     assert reopened is not None
     assert reopened.code == Code.TRUNCATED

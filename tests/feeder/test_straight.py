@@ -179,6 +179,6 @@ def test_a_broken_attribute_names_the_node() -> None:
     data = trace([N(0), N(5, attrs=broken)])
     for window in (0, 3):
         node = list(Feeder(data, window=window))[1]
-        with pytest.raises(FeederError, match="node 5 has an attribute that is no mess") as caught:
+        with pytest.raises(FeederError, match="an attribute that is not a mess") as caught:
             _ = node.comm_size
         assert (caught.value.code, caught.value.node) == (Code.MALFORMED, 5)

@@ -12,8 +12,8 @@ from recordings import BACKWARD, Profile
 
 from chakra_et.conversion import convert
 from chakra_et.definitions import NodeType
-from chakra_et.graph import redundant_edges, slim
-from chakra_et.graph.slim import chains, implied
+from chakra_et.graph import redundant_edges, transitive_reduction
+from chakra_et.graph.transitive_reduction import chains, implied
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace
 from chakra_et.replay import replay
 
@@ -137,16 +137,16 @@ def steps(monkeypatch: pytest.MonkeyPatch, threads: int, length: int) -> int:
     source, target, along, asked = crowd(threads, length)
     chain, linked = chains(2 * threads, source, target, along)
     count = 0
-    both = slim._both
+    both = transitive_reduction._both
 
     def counted(one: int, other: int) -> int:
         nonlocal count
         count += 1
         return both(one, other)
 
-    monkeypatch.setattr(slim, "_both", counted)
+    monkeypatch.setattr(transitive_reduction, "_both", counted)
     implied(chain, source, target, linked, np.ones(len(source), np.bool_), asked)
-    monkeypatch.setattr(slim, "_both", both)
+    monkeypatch.setattr(transitive_reduction, "_both", both)
     return count
 
 
@@ -164,7 +164,9 @@ def test_far_apart_edges_do_not_cost_what_lies_between(monkeypatch: pytest.Monke
     asked &= (source < 10) | (source > 9_900)
     chain, linked = chains(10_000, source, target, along)
     seen: list[int] = []
-    monkeypatch.setattr(slim, "_walk", lambda chain, source, *rest: seen.append(len(source)) or [])
+    monkeypatch.setattr(
+        transitive_reduction, "_walk", lambda chain, source, *rest: seen.append(len(source)) or []
+    )
     implied(chain, source, target, linked, np.ones(len(source), np.bool_), asked)
     assert sum(seen) < 200
 

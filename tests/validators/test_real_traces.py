@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-import more_mutations  # noqa: F401  (adds to MUTATIONS)
+import more_rule_mutations  # noqa: F401  (adds to MUTATIONS)
 import numpy as np
 import pytest
-from mutations import MUTATIONS, Mutation, NotHereError, mutated
+from rule_mutations import MUTATIONS, Mutation, NotHereError, mutated
 
 from chakra_et import convert, convert_directory, read
 from chakra_et.conversion import trace_set

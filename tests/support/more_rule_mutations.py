@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import numpy.typing as npt
-from mutations import NotHereError, breaks, of_type, pick, with_edge, with_value, without
+from rule_mutations import NotHereError, breaks, of_type, pick, with_edge, with_value, without
 
 from chakra_et.definitions import CollectiveType, Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, EdgeKind, ProcessGroup, Trace
