@@ -201,7 +201,7 @@ def test_the_name_of_a_file_where_a_directory_is_wanted(tmp_path: Path) -> None:
     target = ("--for", "astra-sim")
     done = chakra("convert", HOST, "-o", output, *target)
     assert done.returncode == 2
-    assert f"{output}: this is the name of a file" in done.stderr
+    assert f"{output}: expected a directory" in done.stderr
     assert not list(tmp_path.iterdir())
     output.mkdir()
     assert chakra("convert", HOST, "-o", output, *target).returncode == 0

@@ -88,7 +88,7 @@ def test_every_verb_ends_without_a_traceback(tmp_path: Path, chakra: Run, name: 
 def test_a_type_that_is_a_list_is_named_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{"version":"1.0.0"}\n{"id":1,"name":"a","type":[4]}')
-    with pytest.raises(FormatError, match=r"t\.json: nodes\[0\]\.type: .* not a list"):
+    with pytest.raises(FormatError, match=r"t\.json: nodes\[0\]\.type: .* got a list"):
         chakra_et.read(path)
 
 

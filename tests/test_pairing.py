@@ -80,7 +80,7 @@ def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
     (tmp_path / "readme.txt").write_text("not a trace")
     (conversion,) = convert_directory(tmp_path, tmp_path / "out")
     assert conversion.report.warnings[-1] == (
-        "passed over 2 files: readme.txt (neither JSON nor an ET in protobuf), "
+        "skipped 2 files: readme.txt (neither JSON nor an ET in protobuf), "
         "device.json (an ET (protobuf), beside recordings)"
     )
 

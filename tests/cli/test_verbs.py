@@ -134,7 +134,7 @@ def test_info_lists_several_files_and_directories(run: Path) -> None:
     done = chakra("info", EXAMPLES / "simple_add", run)
     rows = [line.split() for line in done.output.splitlines()]
     assert [Path(row[0]).name for row in rows[1:]] == [
-        "device.json.gz", "host.json.gz", "t.0.et", "t.1.et", "passed",
+        "device.json.gz", "host.json.gz", "t.0.et", "t.1.et", "skipped",
     ]  # fmt: skip
     assert "2 nodes, 1 edge" in done.output
 

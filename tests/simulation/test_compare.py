@@ -179,4 +179,4 @@ def test_the_log_is_not_replaced(fed: Path) -> None:
     log = told(fed, LOG.read_text())
     done = chakra("compare-sim", fed, log, "-o", log)
     assert done.code == 2
-    assert "this is an input" in done.errors
+    assert "would overwrite this input" in done.errors

@@ -162,11 +162,11 @@ def test_window_of_the_older_feeder() -> None:
 
 
 GROUP_FILES = {
-    "no JSON": "no JSON object",
-    "[]": "no JSON object",
-    '{"0": [0, 1]}': "no number above 0",
-    '{"tp": [0, 1]}': "no number above 0",
-    '{"5": []}': "no list of ranks",
+    "no JSON": "not a JSON object",
+    "[]": "not a JSON object",
+    '{"0": [0, 1]}': "not a number above 0",
+    '{"tp": [0, 1]}': "not a number above 0",
+    '{"5": []}': "not a list of ranks",
     '{"5": [0, 1, 2]}': "without a trace",
     '{"6": [0, 1]}': "no group '5'",
     '{"5": [1]}': "has no rank 0",
