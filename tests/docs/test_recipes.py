@@ -29,6 +29,19 @@ def test_files_of_a_recipe_exist(recipe: str) -> None:
         assert list(ROOT.glob(path.replace("NAME", "*").rstrip("/"))), path
 
 
+def test_files_of_the_design_exist() -> None:
+    """Where a row names further files, they lie in the folder of the one before."""
+    text = (ROOT / "docs" / "design.md").read_text("utf-8")
+    for line in text.split("## The model")[0].splitlines():
+        folder = None
+        for path in re.findall(r"`([\w./]+\.py|[\w]+/[\w./]*)`", line):
+            at = ROOT / path
+            if not at.exists() and folder is not None:
+                at = folder / path
+            assert at.exists(), path
+            folder = at.parent if at.is_file() else at
+
+
 def test_every_folder_of_a_format_is_in_the_registry() -> None:
     for path in ROOT.glob("converters/*/format.py"):
         module = import_module(f"chakra_et.converters.{path.parent.name}.format")
