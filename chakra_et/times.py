@@ -11,10 +11,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.model import GAP, EdgeKind, TimeParts, Trace, time_parts
-
-Rows = npt.NDArray[np.int64]
 
 _DEEPEST: Final = 1000
 """How deep calls are followed: callers in a circle, as damaged files may have them, have no end."""

@@ -6,10 +6,8 @@ from collections import deque
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from chakra_et.columns import Mask, Rows
 
 _STEPS: Final = 2_000_000
 """Edges that the search for the shortest cycle of one component may look at."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
-from chakra_et.validators.view import Rows, TraceView
+from chakra_et.validators.view import TraceView
 
 
 def calls_of_communication(view: TraceView) -> Rows:

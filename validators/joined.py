@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.validators.cycles import cycles
 from chakra_et.validators.messages import matched_messages
 from chakra_et.validators.sequences import Sequence, sequences
-from chakra_et.validators.view import Rows, RunView
+from chakra_et.validators.view import RunView
 
 
 def complete_groups(run: RunView) -> list[list[Sequence]]:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.validators.sequences import issue_order
-from chakra_et.validators.view import ABSENT, Mask, Rows, RunView, TraceView
+from chakra_et.validators.view import ABSENT, RunView, TraceView
 
 
 class Message(NamedTuple):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.model import UNKNOWN_NS, Trace
-
-Rows = npt.NDArray[np.int64]
 
 
 def issue_order(trace: Trace) -> Rows:

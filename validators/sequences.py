@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType
-from chakra_et.validators.view import ABSENT, Rows, RunView, TraceView
+from chakra_et.validators.view import ABSENT, RunView, TraceView
 
 WORLD: Final = ("", "0")
 """Names under which a node means the group of all ranks."""

@@ -10,14 +10,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, Edges, Nodes, ProcessGroup, Trace
 from chakra_et.model.attributes import INTEGER_KINDS
 from chakra_et.validators.cycles import held_up
 from chakra_et.validators.finding import Finding, Hits
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 ABSENT: Final = int(np.iinfo(np.int64).min)
 """Stands for an integer attribute that a node does not carry."""

@@ -16,12 +16,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import UNKNOWN_NS, Trace, TraceSet
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.matching import Match
 
-Rows = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 _ENOUGH: Final = 8

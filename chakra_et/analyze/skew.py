@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.analyze.clocks import Clock
+from chakra_et.columns import Rows
 from chakra_et.model import EdgeKind, between_operations
 from chakra_et.predict import same_places
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.matching import Match
-
-Rows = npt.NDArray[np.int64]
 
 BEFORE: Final = "before the trace began"
 """The cause of a skew that was there when the recording, or the last meeting, began."""

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.replay.columns import Columns
 
-Rows = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 STEP: Final = re.compile(r"ProfilerStep#(\d+)")

@@ -15,6 +15,7 @@ from chakra_et.anonymise.policy import Names, Policy
 from chakra_et.anonymise.pseudonyms import PUBLIC, Pseudonyms, family
 from chakra_et.anonymise.rules import PHASES, RULES, Treatment
 from chakra_et.anonymise.values import on_grid, shapes_text, sizes, types_text
+from chakra_et.columns import Rows
 from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
 from chakra_et.model import (
     UNKNOWN_NS,
@@ -28,8 +29,6 @@ from chakra_et.model import (
     time_parts,
 )
 from chakra_et.replay import replay
-
-Rows = npt.NDArray[np.int64]
 
 _COMMUNICATION: Final = (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
 _TIMES: Final = frozenset(name for name, rule in RULES.items() if rule is Treatment.TIME)

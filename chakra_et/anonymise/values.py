@@ -8,11 +8,9 @@ import re
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.anonymise.policy import Policy, Shapes
-
-Rows = npt.NDArray[np.int64]
+from chakra_et.columns import Rows
 
 TYPE: Final = re.compile(
     r"(Tensor\((float|double|int|long int|short int|signed char|unsigned char|bool|"

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask
 from chakra_et.errors import ChakraError
 from chakra_et.graph import Adjacency, edge_rows
 from chakra_et.linker.window import window
 from chakra_et.model import Trace
 from chakra_et.replay.columns import columns_of
 from chakra_et.tables.places import Places
-
-Mask = npt.NDArray[np.bool_]
 
 
 def around(trace: Trace, node_id: int, hops: int) -> Mask:

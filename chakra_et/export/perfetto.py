@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.converters.et.wire import (
     BYTES,
     FIXED64,
@@ -25,7 +26,7 @@ from chakra_et.converters.et.wire import (
     varint_block,
 )
 from chakra_et.converters.et.wire import joined as joined_blocks
-from chakra_et.export.scene import Rows, Scene, Slices
+from chakra_et.export.scene import Scene, Slices
 from chakra_et.shown import encodable
 
 _PACKET: Final = 1

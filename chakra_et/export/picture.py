@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.errors import ChakraError
 from chakra_et.graph import edge_rows
@@ -18,9 +18,6 @@ from chakra_et.replay.matching import match_communication
 from chakra_et.tables.grouping import Keys
 from chakra_et.tables.modules import part_names
 from chakra_et.tables.places import Places
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 LIMIT: Final = 200
 """With more boxes than this nobody sees anything."""

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.export.scene import Rows, Slices, Track, nested
+from chakra_et.columns import Rows
+from chakra_et.export.scene import Slices, Track, nested
 from chakra_et.model import UNKNOWN_NS, Trace
 from chakra_et.tables.places import Places
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
+from chakra_et.columns import Rows
 
 
 @dataclass(frozen=True)

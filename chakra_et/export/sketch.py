@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.export.recorded import CATEGORIES
-from chakra_et.export.scene import Rows, Scene
+from chakra_et.export.scene import Scene
 from chakra_et.export.timeline import PATH
 from chakra_et.graph.intervals import covered_within
 from chakra_et.shown import shown

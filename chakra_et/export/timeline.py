@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.errors import ChakraError
 from chakra_et.export.recorded import CATEGORIES, Drawn, drawn, joined
-from chakra_et.export.scene import Flows, Rows, Scene, Slices, Track
+from chakra_et.export.scene import Flows, Scene, Slices, Track
 from chakra_et.graph import edge_rows
 from chakra_et.model import UNKNOWN_NS, Trace, TraceSet
 from chakra_et.replay import Replay, replay

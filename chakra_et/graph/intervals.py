@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
+from chakra_et.columns import Rows
 
 
 def union(start: Rows, end: Rows) -> tuple[Rows, Rows]:

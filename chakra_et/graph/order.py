@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph.adjacency import Adjacency
-
-Rows = npt.NDArray[np.int64]
 
 
 def topological_order(count: int, source: Rows, target: Rows) -> Rows:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.codes import codes
-
-Rows = npt.NDArray[np.int64]
+from chakra_et.columns import Rows
 
 
 def last_awaited(lane: Rows, place: Rows, source: Rows, target: Rows, of: int) -> Rows:

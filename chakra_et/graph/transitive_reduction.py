@@ -12,14 +12,11 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.graph.adjacency import edge_rows
 from chakra_et.graph.order import topological_order
 from chakra_et.model import EdgeKind, Trace
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 ORDER: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM)
 """Kinds of edges that say what comes after what on one thread or stream."""

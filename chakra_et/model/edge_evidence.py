@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import Kind
 from chakra_et.model.attributes import AttributeColumn
 from chakra_et.model.edges import Edges
@@ -19,7 +19,6 @@ from chakra_et.model.nodes import Nodes
 from chakra_et.model.trace import Trace
 
 NAME: Final = "edge_evidence"
-Rows = npt.NDArray[np.int64]
 
 
 def entries(trace: Trace) -> dict[int, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ _GAP: Final = "gap"
 _ANNOTATION: Final = "user_annotation"
 _OWNER: Final = re.compile(r"gap|[0-9]{1,20}")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}")
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.analyze import clocks, skews
 from chakra_et.errors import ChakraError
@@ -13,8 +12,6 @@ from chakra_et.pages.intervals import Intervals
 from chakra_et.pages.ranks import RankTimes, Run
 from chakra_et.pages.text import share
 from chakra_et.replay.matching import Match, match_communication
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

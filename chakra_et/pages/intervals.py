@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph.intervals import union
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.pages.ranks import RankTimes
-
-Rows = npt.NDArray[np.int64]
 
 DEEPEST = 7
 """Calls that lie deeper are drawn at this depth."""

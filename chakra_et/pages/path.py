@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.model import UNKNOWN_NS
 from chakra_et.pages.ranks import Run
 from chakra_et.replay import CriticalPath
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.pages.lanes import DEEPEST, Lane, Placed, lanes_of
 from chakra_et.pages.path import RunPath
 from chakra_et.pages.ranks import RankTimes
 from chakra_et.passes.host_time import IDLE
 from chakra_et.shown import shown
-
-Rows = npt.NDArray[np.int64]
 
 MOST_BOXES: Final = 24_000
 """So many boxes a page draws at most; 20 bytes each."""

@@ -6,13 +6,12 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import CollectiveType, Kind, NodeType
 from chakra_et.model import Edges, Trace, TraceSet
 from chakra_et.passes.base import Change, PassResult, run_pass, trace_pass
 from chakra_et.passes.edit import (
     NOTE,
-    Mask,
-    Rows,
     annotate,
     appended,
     copied,

@@ -6,12 +6,13 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
 from chakra_et.passes.base import Change, PassResult, run_pass, speaking
-from chakra_et.passes.edit import Mask, without_nodes
-from chakra_et.validators.view import ABSENT, Rows, TraceView
+from chakra_et.passes.edit import without_nodes
+from chakra_et.validators.view import ABSENT, TraceView
 
 _REMEDY: Final = (
     "Record a process for each device, as torchrun starts them. `chakra replay` takes the trace as "

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind
 from chakra_et.model import (
     AttributeTable,
@@ -21,9 +22,6 @@ from chakra_et.model import (
     time_parts,
 )
 from chakra_et.model.time_parts import NAME as TIME_PARTS
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NOTE: Final = "cured"
 """The attribute that tells what a pass made of a node."""

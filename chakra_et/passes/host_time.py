@@ -14,12 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import EdgeKind, Edges, Trace
 from chakra_et.passes.base import Change, trace_pass
 from chakra_et.passes.edit import (
-    Mask,
-    Rows,
     appended,
     copied,
     drop_attribute,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
 from chakra_et.passes.base import Change, PassResult, run_pass, speaking
 from chakra_et.passes.clean import renumber
-from chakra_et.passes.edit import Rows, rebuilt
+from chakra_et.passes.edit import rebuilt
 from chakra_et.validators.joined import Joined, complete_groups
 from chakra_et.validators.ordering import first_free
 from chakra_et.validators.view import RunView, TraceView

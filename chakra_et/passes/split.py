@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import (
     GAP,
@@ -26,15 +27,7 @@ from chakra_et.model import (
 from chakra_et.model.time_parts import TimeParts
 from chakra_et.passes.base import Change, Pass, trace_pass
 from chakra_et.passes.clean import renumber
-from chakra_et.passes.edit import (
-    Mask,
-    Rows,
-    appended,
-    copied,
-    drop_attribute,
-    rebuilt,
-    set_attribute,
-)
+from chakra_et.passes.edit import appended, copied, drop_attribute, rebuilt, set_attribute
 
 GAP_NAME: Final = "gap"
 """The name of a node in which nothing was open on its thread."""

@@ -6,10 +6,11 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import CollectiveType, Kind
 from chakra_et.model import Trace, TraceSet
 from chakra_et.passes.base import Change, PassResult, run_pass
-from chakra_et.passes.edit import Mask, Rows, annotate, copied, drop_attribute, set_attribute
+from chakra_et.passes.edit import annotate, copied, drop_attribute, set_attribute
 from chakra_et.validators.sequences import EQUAL_SIZES, RECORDED_TIME, Sequence, sequences
 from chakra_et.validators.view import RunView, TraceView
 

@@ -12,8 +12,6 @@ from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace
 from chakra_et.passes.edit import appended
 
-Rows = npt.NDArray[np.int64]
-
 NAME: Final = "work of the other run"
 """The name of nodes for operations that only the other run has."""
 

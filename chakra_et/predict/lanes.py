@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.replay.columns import Columns
 
-Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int64]
 
 _COMPARED: Final = 256

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.model import EdgeKind
 from chakra_et.predict.lanes import Lane, lanes_of, paired
 from chakra_et.replay.columns import Columns
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _COUNTER: Final = re.compile(r"#\d+")
 """What numbers a step, as in `ProfilerStep#4`: another step has another one."""

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace, set_time_parts
 from chakra_et.predict.extra import Run, inserted
 from chakra_et.predict.lanes import lanes_of
 from chakra_et.predict.places import Places, same_places
 from chakra_et.replay.columns import Columns, columns_of
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _RELEASE: Final = "release_ns"
 _WAITS_ON: Final = "sync_on"

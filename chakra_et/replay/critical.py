@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph import Adjacency
 from chakra_et.model import TimeParts
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Times
 from chakra_et.replay.pieces import Form, Pieces
 from chakra_et.replay.planning import Layout
-
-Rows = npt.NDArray[np.int64]
 
 TOP: Final = 10
 BOUNDS: Final = ("host", "device", "communication", "gap", "late", "contention", "idle")

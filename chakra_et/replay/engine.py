@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph import Adjacency
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -6,14 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.graph.intervals import covered
 from chakra_et.model import TimeParts, between_operations
 from chakra_et.replay.columns import Columns
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Intervals = tuple[Rows, Rows]
 
 

@@ -9,13 +9,10 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.model import TimeParts, between_operations
 from chakra_et.replay.columns import Columns
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Form(IntEnum):

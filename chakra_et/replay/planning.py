@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.model import EdgeKind
 from chakra_et.replay.columns import Columns
@@ -15,8 +15,6 @@ from chakra_et.replay.engine import Plan
 from chakra_et.replay.resolving import Waiting
 from chakra_et.replay.scopes import calls_that_wait
 from chakra_et.replay.transfers import Transfers
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heappushpop
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph import Adjacency
 from chakra_et.replay.engine import Plan, Times
-
-Rows = npt.NDArray[np.int64]
-
 
 _MANY = 16
 """Of more targets than this, those are noted that hold a call up: the others say no more."""

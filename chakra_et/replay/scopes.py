@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.model import EdgeKind
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.resolving import Waiting
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _SCOPE: Final = re.compile(
     r"device (?P<device>-?\d{1,20})|stream (?P<of>-?\d{1,20}) (?P<stream>-?\d{1,20})"

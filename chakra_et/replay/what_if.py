@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import Node, TimeParts
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.selectors import select_parts
 
-Rows = npt.NDArray[np.int64]
 Duration: TypeAlias = "Callable[[Node], int | None]"
 
 

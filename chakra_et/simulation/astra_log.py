@@ -16,10 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.io.kept import note_input
-
-Rows = npt.NDArray[np.int64]
 
 UNKNOWN: Final = -1
 """A moment that no line tells."""

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.model import UNKNOWN_NS, Trace, TraceSet, time_parts
 from chakra_et.replay.columns import columns_of
@@ -15,8 +14,6 @@ from chakra_et.replay.figures import figures
 from chakra_et.replay.matching import Match, match_communication
 from chakra_et.replay.replay import timeline
 from chakra_et.simulation.astra_log import AstraLog, SimulatedNodes
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

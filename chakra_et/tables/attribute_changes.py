@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.model import UNKNOWN_NS, Nodes, Trace
 from chakra_et.model.attributes import same_value
 
-Rows = npt.NDArray[np.int64]
 Change: TypeAlias = tuple[str, int, int, int, str | None]
 """A name, how many nodes have it on one side only (left, right) or otherwise, and an example."""
 _LONGEST = 60

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.graph.intervals import covered_within
 from chakra_et.model import Trace, TraceSet
@@ -18,8 +18,6 @@ from chakra_et.replay.planning import clock_offsets
 from chakra_et.tables.grouping import Keys, codes
 from chakra_et.tables.places import Places
 from chakra_et.tables.table import Column, Table, known, texts
-
-Rows = npt.NDArray[np.int64]
 
 _UNKNOWN: Final = -1
 _SCALED: Final = frozenset({CollectiveType.ALL_GATHER, CollectiveType.GATHER})

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph import edge_rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.model import EdgeKind, Metadata, Trace, TraceSet
@@ -19,8 +20,6 @@ from chakra_et.tables.grouping import codes
 from chakra_et.tables.operators import operator_table
 from chakra_et.tables.ranks import rank_table
 from chakra_et.tables.table import Table, texts
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes as ranked
-
-Rows = npt.NDArray[np.int64]
+from chakra_et.columns import Rows
 
 
 @dataclass(frozen=True)

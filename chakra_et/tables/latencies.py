@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.model import Trace
 from chakra_et.tables.grouping import Keys, codes
 from chakra_et.tables.places import Places
 from chakra_et.tables.table import Table, texts
 from chakra_et.tables.work import work_of
-
-Rows = npt.NDArray[np.int64]
 
 
 def latency_table(traces: Mapping[int, Trace]) -> Table:

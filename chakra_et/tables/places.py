@@ -9,12 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.model import EdgeKind, Trace
 from chakra_et.times import callers_on_host
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _ANNOTATION: Final = "user_annotation"
 _DEEPEST: Final = 1000

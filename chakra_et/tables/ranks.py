@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.graph.intervals import covered, covered_within, union
 from chakra_et.model import Trace
 from chakra_et.replay.columns import columns_of
@@ -16,7 +16,6 @@ from chakra_et.replay.figures import recorded_breakdown, recorded_work
 from chakra_et.tables.places import Places
 from chakra_et.tables.table import Table, stacked
 
-Rows = npt.NDArray[np.int64]
 _STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 
 

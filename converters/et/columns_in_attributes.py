@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.converters.et.edge_kinds import kinds_texts, parse_kinds
 from chakra_et.converters.et.wire import WireError
 from chakra_et.definitions import Kind
@@ -32,8 +33,6 @@ EXACT_DURATION: Final = AttributeKey("duration_ns", Kind.INT64)
 EDGE_KINDS: Final = AttributeKey("edge_kinds", Kind.STRING)
 
 _LONGEST_NS: Final = (1 << 63) - 1
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def microseconds(time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

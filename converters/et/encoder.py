@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import (
     encode_attribute,
@@ -45,8 +46,6 @@ from chakra_et.model import (
 
 ROWS_AT_ONCE: Final = 1 << 15
 """Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
-
-Rows = npt.NDArray[np.int64]
 
 
 def encode_metadata(metadata: Metadata) -> bytes:

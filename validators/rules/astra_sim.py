@@ -7,12 +7,13 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.validators import sequences
 from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.ordering import issue_order
 from chakra_et.validators.rule import run_rule, trace_rule
-from chakra_et.validators.view import ABSENT, Rows, RunView, TraceView
+from chakra_et.validators.view import ABSENT, RunView, TraceView
 
 _SHOWN: Final = 4
 _ENOUGH: Final = 20

@@ -9,10 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask
 from chakra_et.model import EdgeKind
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import ABSENT, Mask, TraceView
+from chakra_et.validators.view import ABSENT, TraceView
 
 _CALLS: Final = ("cuda_runtime", "cuda_driver")
 _NO_SHAPES: Final = (b"", b"[]")

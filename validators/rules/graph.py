@@ -6,11 +6,12 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask
 from chakra_et.model import EdgeKind
 from chakra_et.validators.cycles import cycles, held_up
 from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
 from chakra_et.validators.rule import run_rule, trace_rule
-from chakra_et.validators.view import Mask, RunView, TraceView
+from chakra_et.validators.view import RunView, TraceView
 
 _SHOWN: Final = 6
 _V2_WINDOW: Final = 4096 * 256

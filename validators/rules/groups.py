@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import run_rule, trace_rule
-from chakra_et.validators.view import Rows, RunView, TraceView
+from chakra_et.validators.view import RunView, TraceView
 
 
 @trace_rule(

@@ -6,12 +6,13 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.model import EdgeKind
 from chakra_et.model.time_parts import unreadable
 from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import ABSENT, Mask, Rows, TraceView
+from chakra_et.validators.view import ABSENT, TraceView
 
 _DAY_NS: Final = 86_400 * 10**9
 _SECOND_NS: Final = 10**9

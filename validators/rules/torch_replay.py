@@ -6,9 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask
 from chakra_et.validators.finding import Hits
 from chakra_et.validators.rule import trace_rule
-from chakra_et.validators.view import Mask, TraceView
+from chakra_et.validators.view import TraceView
 
 _OPERATORS: Final = ("aten::", "c10d::", "torchvision::", "fbgemm::")
 
