@@ -18,6 +18,9 @@ import numpy.typing as npt
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, ProcessGroup, Trace, TraceSet
+from chakra_et.model.attributes import INTEGER_KINDS
+
+Rows = npt.NDArray[np.int64]
 
 _SHIFT: Final = 4
 """How many calls the recordings of two ranks may begin apart."""
@@ -69,9 +72,13 @@ def match_communication(traces: TraceSet) -> Matching:
     return matching
 
 
-def _integer(trace: Trace, row: int, name: str, default: int) -> int:
-    value = trace.nodes.attributes.get(row, name)
-    return value if isinstance(value, int) else default
+def _integers(trace: Trace, rows: Rows, name: str, default: int) -> list[int]:
+    """An attribute of some nodes; `default` where a node has no integer of that name."""
+    found = np.full(len(trace.nodes), default, object)
+    for column in trace.nodes.attributes.named(name):
+        if column.key.kind in INTEGER_KINDS and not column.key.occurrence:
+            found[column.rows] = column.values
+    return [int(value) for value in found[rows].tolist()]
 
 
 def _collect(
@@ -88,28 +95,31 @@ def _collect(
     )
     # Rows need not be in order of time; the order of a group's calls is, but for worker threads:
     # there record-function ids tell which call came first.
-    asked = np.array([_integer(trace, row, "rf_id", 0) for row in wanted.tolist()], np.int64)
+    asked = np.array(_integers(trace, wanted, "rf_id", 0), object)
     key = asked if (asked > 0).all() else nodes.start_ns[wanted]
     wanted = wanted[np.argsort(key, kind="stable")]
-    for row in wanted.tolist():
-        size = _integer(trace, row, "comm_size", 0)
+    numbers = (
+        _integers(trace, wanted, name, default)
+        for name, default in (
+            ("comm_size", 0), ("comm_type", -1), ("comm_dst", -1), ("comm_src", -1), ("comm_tag", 0)
+        )
+    )  # fmt: skip
+    for row, size, told, to, by, tag in zip(wanted.tolist(), *numbers, strict=True):
         kind = NodeType(int(nodes.type[row]))
         if kind is NodeType.COMM_COLL:
             why = _alone(nodes.attributes, row)
             if why is not None:
                 matching.unmatched[why] += 1
                 continue
-            member = _Member(row, _integer(trace, row, "comm_type", -1), size, int(ends[row]))
+            member = _Member(row, told, size, int(ends[row]))
             name = str(nodes.attributes.get(row, "pg_name") or "")
             calls[name].setdefault(rank, []).append(member)
             continue
-        sends = kind is NodeType.COMM_SEND
-        peer = _integer(trace, row, "comm_dst" if sends else "comm_src", -1)
+        peer = to if kind is NodeType.COMM_SEND else by
         if peer < 0:
             matching.unmatched["the other rank of a message is unknown"] += 1
             continue
-        pair = (rank, peer) if sends else (peer, rank)
-        tag = _integer(trace, row, "comm_tag", 0)
+        pair = (rank, peer) if kind is NodeType.COMM_SEND else (peer, rank)
         sides = messages[pair[0], pair[1], tag]
         sides.setdefault(kind, []).append(_Member(row, int(kind), size, int(ends[row])))
 
