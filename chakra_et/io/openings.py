@@ -8,20 +8,24 @@ from typing import Final
 
 _KEYS: Final = 32
 """So many first keys are remembered."""
-_BEGIN: Final = rb"\{(?<!:\{)(?<!: \{)"
+_NO_VALUE: Final = rb"(?<!:\{)(?<!: \{)"
 """An object behind a colon is the value of a key; `_opens` knows other blanks between them. The
-brace comes first, as what begins with a byte is found fastest."""
+brace comes before this, as what begins with a byte is found fastest."""
 _KEY: Final = rb'\s{0,64}"([^"\\\x00-\x1f]{1,200})"\s{0,64}:'
-_ANY: Final = re.compile(_BEGIN + _KEY)
 _FIRST: Final = re.compile(rb"\s{0,64}\{" + _KEY)
 _FAR_BYTES: Final = 1 << 20
 """So far ahead openings that never close are counted."""
 
 
-def _opening(keys: Iterable[str], begin: bytes = _BEGIN) -> re.Pattern[bytes]:
-    """How an object begins whose first key is one of these."""
+def _first_of(keys: Iterable[str]) -> bytes:
+    """What follows the brace of an object whose first key is one of these."""
     names = b"|".join(sorted(re.escape(key.encode()) for key in keys))
-    return re.compile(begin + rb'\s{0,64}"(?:' + names + rb')"\s{0,64}:')
+    return rb'\s{0,64}"(?:' + names + rb')"\s{0,64}:'
+
+
+def _opening(*ways: bytes) -> re.Pattern[bytes]:
+    """How an object begins in one of these ways."""
+    return re.compile(rb"\{(?:" + b"|".join(ways) + b")")
 
 
 def first_key(text: bytes, at: int) -> str | None:
@@ -37,8 +41,10 @@ class Openings:
     """
 
     def __init__(self, document: str) -> None:
-        self.document = _opening([document], rb"\{")
-        self._document_key = document
+        # A document also begins behind a colon: where a recording that was cut off ends with one.
+        self._document = _first_of([document])
+        self.document = _opening(self._document)
+        self._any = _opening(_NO_VALUE + _KEY, self._document)
         self._learned: set[str] = set()
 
     def learn(self, *keys: str | None) -> None:
@@ -46,8 +52,9 @@ class Openings:
         new = {key for key in keys if key is not None} - self._learned
         if new and len(self._learned) < _KEYS:
             self._learned |= new
-            self._element = _opening(self._learned)
-            self._border = _opening([*self._learned, self._document_key])
+            element = _NO_VALUE + _first_of(self._learned)
+            self._element = _opening(element)
+            self._border = _opening(element, self._document)
 
     def known(self, key: str | None) -> bool:
         """Whether an element was seen to begin with this key."""
@@ -73,7 +80,7 @@ class Openings:
 
         Only what is before `high` counts. Unless `surely`, objects with any first key count.
         """
-        pattern = self._border if surely else _ANY
+        pattern = self._border if surely else self._any
         for match in pattern.finditer(text, at + 1, len(text) if high is None else high):
             if self.document.match(text, match.start()):
                 yield match.start()
