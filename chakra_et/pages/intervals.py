@@ -65,10 +65,24 @@ class Intervals:
         return self._where(other, wanted=False)
 
     def _where(self, other: Intervals, *, wanted: bool) -> Intervals:
-        edges = np.unique(np.concatenate((self.start, self.end, other.start, other.end)))
-        begin = edges[:-1]
-        chosen = self.covers(begin) & (other.covers(begin) == wanted)
-        return Intervals.of(begin[chosen], edges[1:][chosen])
+        times = np.concatenate((self.start, self.end, other.start, other.end))
+        # Four runs that ascend: a stable sort merges them in linear time.
+        order = np.argsort(times, kind="stable")
+        times = times[order]
+        mine, theirs = 2 * len(self.start), 2 * len(other.start)
+        inside = _running(order, 0, mine) > 0
+        chosen = inside & ((_running(order, mine, theirs) > 0) == wanted)
+        return Intervals.of(times[:-1][chosen[:-1]], times[1:][chosen[:-1]])
+
+
+def _running(order: Rows, first: int, count: int) -> Rows:
+    """How many intervals are open behind each of some edges.
+
+    Of all edges, those from `first` on are `count` ones of these intervals: starts, then ends.
+    """
+    step = np.zeros(len(order), np.int64)
+    step[first : first + count // 2], step[first + count // 2 : first + count] = 1, -1
+    return np.cumsum(step[order])
 
 
 NEVER: Final = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
