@@ -14,6 +14,7 @@ from chakra_et.cli.tables import (
     FormOption,
     OutOption,
     TopOption,
+    form_of,
     put_table,
     show_or_write,
     write,
@@ -56,6 +57,7 @@ def stats_command(
 
     with working("reading"):
         traces = load(files)
+    form = form_of(form, output)
     if by is not None or form in (Form.CSV, Form.PARQUET):
         put_table(table_by(traces, "name" if by is None else by.value), form, output, top)
         return

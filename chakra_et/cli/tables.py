@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
@@ -43,7 +44,10 @@ FilesArgument: TypeAlias = Annotated[
     ),
 ]
 FormOption: TypeAlias = Annotated[
-    Form, typer.Option("--format", help="For people, or exact values for programs.")
+    Form,
+    typer.Option(
+        "--format", help="For people, or exact for programs; by default by the name of FILE."
+    ),
 ]
 OutOption: TypeAlias = Annotated[
     Path | None,
@@ -70,6 +74,7 @@ _SPACE: Final = 2
 
 def put_table(table: Table, form: Form, output: Path | None, top: int | None) -> None:
     """Show a table, or write it in a form for programs; `top` rows of it."""
+    form = form_of(form, output)
     if form is Form.TABLE:
         show_or_write([table], output, top)
         return
@@ -78,15 +83,23 @@ def put_table(table: Table, form: Form, output: Path | None, top: int | None) ->
     write(ENCODERS[form.value](table.take(slice(top or None))), output)
 
 
+def form_of(form: Form, output: Path | None) -> Form:
+    """The form that is asked for, by option or by the name of the file."""
+    if form is not Form.TABLE or output is None:
+        return form
+    names = {f".{one.value}": one for one in Form if one is not Form.TABLE}
+    suffixes = [suffix for suffix in output.suffixes if suffix not in (".gz", ".zst")]
+    return names.get(suffixes[-1], form) if suffixes else form
+
+
 def show_or_write(tables: Sequence[Table], output: Path | None, top: int | None) -> None:
     """Tables for people, on the terminal or in a file, the first rows of each."""
-    console = console_for() if output is None else Console(width=1 << 16, no_color=True)
     if output is None:
-        _show_all(console, tables, top)
+        _show_all(console_for(), tables, top)
         return
-    with console.capture() as captured:
-        _show_all(console, tables, top)
-    write(captured.get().encode("utf-8", "backslashreplace"), output)
+    text = io.StringIO()
+    _show_all(Console(file=text, width=1 << 16, highlight=False), tables, top)
+    write(text.getvalue().encode("utf-8", "backslashreplace"), output)
 
 
 def write(data: bytes, output: Path | None) -> None:

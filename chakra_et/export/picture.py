@@ -116,14 +116,15 @@ def _boxes(rank: int, trace: Trace, group: Rows, collapse: str | None) -> list[B
     rows = np.flatnonzero(group >= 0)
     keys = Keys.of(group[rows])
     own = keys.sum(np.where(places.carried, 0, nodes.self_ns)[rows])
-    names = part_names(trace, places) if collapse == "module" else nodes.name
+    parts = collapse == "module"
+    names = part_names(trace, places) if parts else nodes.name
     columns = zip(
         group[rows][keys.first].tolist(), keys.count().tolist(), own.tolist(), strict=True
     )
     return [
         Box(
             key=f"r{rank}n{nodes.id[row]}",
-            name=names[row],
+            name=names[row] + ": communication" * (parts and bool(places.communication[row])),
             side=places.kind[row],
             rank=rank,
             nodes=count,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chakra_et.model import Trace
 
 MOST_ROWS: Final = 20
+_LONGEST: Final = 60
 
 
 def table_html(table: Table, most: int = MOST_ROWS) -> str:
@@ -31,7 +32,10 @@ def table_html(table: Table, most: int = MOST_ROWS) -> str:
 
 def _cell(name: str, value: Any) -> str:
     side = ' style="text-align: right"' if is_number(value) else ""
-    return f"<td{side}>{escape(shown(cell(name, value)))}</td>"
+    text = shown(cell(name, value))
+    if len(text) <= _LONGEST:
+        return f"<td{side}>{escape(text)}</td>"
+    return f'<td title="{escape(text)}">{escape(text[:_LONGEST])}…</td>'
 
 
 def traces_html(title: str, traces: Mapping[int, Trace]) -> str:

@@ -91,7 +91,7 @@ def test_a_module_is_one_box() -> None:
     drawn = picture({0: one}, {0: everything(one)}, collapse="module")
     assert {(box.name, box.side, box.nodes) for box in drawn.boxes} == {
         ("(outside of all)", "host", 6),
-        ("(outside of all)", "communication", 1),
+        ("(outside of all): communication", "communication", 1),
     }
 
 

@@ -159,6 +159,22 @@ def test_parquet_is_written_and_read_back(tmp_path: Path) -> None:
     assert parquet.read_table(out).to_pylist()[0]["self_ns"] == 9
 
 
+def test_the_name_of_the_output_tells_the_form(tmp_path: Path) -> None:
+    write(small(), tmp_path / "t.et")
+    for name, begins in (("o.csv", b"name,on"), ("o.json", b"{"), ("o.txt", b"ranks")):
+        done = chakra("stats", tmp_path / "t.et", "-o", tmp_path / name)
+        assert (done.code, done.output) == (0, "")
+        assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_no_output_replaces_the_trace(tmp_path: Path) -> None:
+    write(small(), tmp_path / "t.et")
+    before = (tmp_path / "t.et").read_bytes()
+    done = chakra("stats", tmp_path / "t.et", "--format", "csv", "-o", tmp_path / "t.et")
+    assert (done.code, "would overwrite this input" in done.errors) == (2, True)
+    assert (tmp_path / "t.et").read_bytes() == before
+
+
 def test_names_cannot_steer_a_terminal(tmp_path: Path) -> None:
     write(trace(node(1, name="\x1b[2J\nrm", is_cpu_op=True, took=5)), tmp_path / "t.et")
     shown = chakra("stats", tmp_path / "t.et").output
