@@ -81,7 +81,9 @@ class Doubts:
         A range of a backend ends where somebody has waited for it: that is no coincidence.
         """
         asking = calls_of(self._table, self._device, Kind.WAIT_STREAM, Kind.WAIT_DEVICE)
-        time = host_time(self._table, forward_backward, self._workers, self._awake, asking)
+        # Who asks whether work is done has slept since it last asked.
+        awake = np.union1d(self._awake, calls_of(self._table, self._device, Kind.POLL))
+        time = host_time(self._table, forward_backward, self._workers, awake, asking)
         edges = thread_edges(time)
         told = np.isin(edges.source, self._workers.transfers)
         return time, edges.select(~told & (edges.evidence != Evidence.THREAD_NAMES))

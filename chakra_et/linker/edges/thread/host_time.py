@@ -71,7 +71,7 @@ def host_time(
     line = _timeline(table)
     asked = workers.transfers[workers.asked != NO_ROW]
     ended_beside, goes_on = resumed(table, workers)
-    gaps = _waits(table, line, forward_backward.lanes(table)[order])
+    gaps = _waits(table, line, forward_backward.lanes(table)[order], workers.transfers)
     if awake is not None:
         gaps = gaps.without(np.isin(order, awake))
     gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, goes_on))
@@ -243,7 +243,7 @@ class _Gaps:
         return _Gaps(places, lanes, told, self.begun[begins], self.starters[begins])
 
 
-def _waits(table: Activities, line: _Timeline, forward_lane: Rows) -> _Gaps:
+def _waits(table: Activities, line: _Timeline, forward_lane: Rows, transfers: Rows) -> _Gaps:
     """What begins on each thread after a wait, or first."""
     order, first, idle_from = table.host_order, line.first, line.idle_from
     lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
@@ -261,7 +261,10 @@ def _waits(table: Activities, line: _Timeline, forward_lane: Rows) -> _Gaps:
     if len(lanes) < 2:
         none = np.zeros(0, np.int64)
         return _Gaps(none, none, np.zeros(0, np.bool_), none, none)
-    best_end, blocker = _ended_elsewhere(lane, end, lanes, lane[candidates], start[candidates])
+    # The end of an annotation is nobody's doing, and wakes nobody; that of a transfer does.
+    labels = table.annotates[order] & ~np.isin(order, transfers)
+    did = np.where(labels, NO_ROW, lane)
+    best_end, blocker = _ended_elsewhere(did, end, lanes, lane[candidates], start[candidates])
     # A thread that waits goes on soon after what it waited for has ended; else it slept.
     late = start[candidates] - best_end
     since = idle_since[candidates]
