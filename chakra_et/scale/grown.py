@@ -120,7 +120,7 @@ def _workload(
     text = texts.pop()
     try:
         told = msgspec.json.decode(text if isinstance(text, str) else "", type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except ValueError:
         return None, True
     dp = told.get("dp")
     if texts or told.get("kind") != "llm" or "tp" in sizes or not isinstance(dp, int):

@@ -63,7 +63,7 @@ def _from_metadata(sources: Sequence[Source]) -> Grid | None:
         return None
     try:
         return Grid(msgspec.json.decode(text.encode(), type=dict[str, int]))
-    except (ValueError, msgspec.MsgspecError):
+    except ValueError:
         return None
 
 

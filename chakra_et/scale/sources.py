@@ -51,22 +51,23 @@ class Source:
 
 
 def read_sources(path: Path, step: Callable[[int, int], None]) -> list[Source]:
-    """All ranks of a set, from 0 on. Raises ChakraError where one is missing or unlike its name."""
+    """All ranks of a set, from 0 on. Raises ChakraError where one is missing or too many."""
     files = trace_files(path)
     sources: dict[int, Source] = {}
-    told: set[int] = set()
     for done, (named, file) in enumerate(sorted(files.items())):
         step(done, len(files))
         trace = read(file)
         rank = named if trace.rank is None else trace.rank
-        told.add(trace.world_size or 0)
-        if rank in sources:
+        if trace.world_size not in (None, len(files)):
+            raise _incomplete(path, sorted(files), trace.world_size)
+        if rank in sources or not 0 <= rank < len(files):
             raise ChakraError(
-                f"two files are of rank {rank}", path=file, remedy="Keep each run in a directory."
+                f"this is rank {rank}, of {len(files)} files"
+                + " with another one" * (rank in sources),
+                path=file,
+                remedy="Number the ranks from 0 without gaps, in names and in metadata.",
             )
-        world_size = max([len(files), *told])
-        sources[rank] = _source(trace, rank, world_size, file)
-    _check_ranks(path, sorted(sources), max(told))
+        sources[rank] = _source(trace, rank, len(files), file)
     return [sources[rank] for rank in sorted(sources)]
 
 
@@ -86,24 +87,16 @@ def _source(trace: Trace, rank: int, world_size: int, path: Path) -> Source:
     )
 
 
-def _check_ranks(path: Path, ranks: list[int], world_size: int) -> None:
-    """All ranks of the run must be there, numbered from 0."""
-    count = max(world_size, len(ranks))
-    missing = sorted(set(range(count)) - set(ranks))
-    beyond = [rank for rank in ranks if rank >= count]
-    if world_size == 0 and missing:
-        raise ChakraError(
-            f"the ranks are {_listed(ranks)}, not 0 to {count - 1}",
-            path=path,
-            remedy="Number them from 0 without gaps, in names and metadata.",
-        )
-    if missing or beyond:
-        what = f"rank {_listed(missing)} missing" if missing else f"rank {_listed(beyond)} too many"
-        raise ChakraError(
-            f"{len(ranks)} of {count} ranks are here, {what}",
-            path=path,
-            remedy="All ranks of the run are needed, as each may have a role of its own.",
-        )
+def _incomplete(path: Path, ranks: list[int], world_size: int) -> ChakraError:
+    """The error for a set of which ranks are missing, or that has too many."""
+    last = min(world_size, len(ranks) + _SHOWN + 1)
+    missing = sorted(set(range(last)) - set(ranks))
+    what = f"rank {_listed(missing)} missing" if missing else "too many"
+    return ChakraError(
+        f"{len(ranks)} of {world_size} ranks are here, {what}",
+        path=path,
+        remedy="All ranks of the run are needed, as each may have a role of its own.",
+    )
 
 
 def _listed(ranks: list[int]) -> str:

@@ -13,7 +13,7 @@ from llm_plans import DENSE, MOE
 from traces import COLL, coll, node, send, trace
 
 from chakra_et.build import Rank, Workload, write_workload
-from chakra_et.definitions import CollectiveType
+from chakra_et.definitions import CollectiveType, Kind
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, read_set, write
 from chakra_et.scale import Degree, parse_degree, plan_scale
@@ -155,6 +155,18 @@ def test_a_rank_is_missing(pair: Path) -> None:
     assert "1 of 2 ranks are here, rank 1 missing" in problem_of(pair, dp=4)
 
 
+def test_two_files_of_one_rank(pair: Path) -> None:
+    (pair / "trace.1.et").write_bytes((pair / "trace.0.et").read_bytes())
+    assert "this is rank 0, of 2 files with another one" in problem_of(pair, dp=4)
+
+
+def test_a_world_that_no_memory_holds(pair: Path) -> None:
+    trace = read(pair / "trace.0.et")
+    trace.metadata.set("world_size", Kind.INT64, 1 << 50)
+    write(trace, pair / "trace.0.et")
+    assert f"2 of {1 << 50} ranks are here, rank 2, 3, 4, 5, 6, … missing" in problem_of(pair, dp=4)
+
+
 def test_one_file_of_a_set(pair: Path) -> None:
     assert "1 of 2 ranks are here" in problem_of(pair / "trace.0.et", dp=4)
 
@@ -162,7 +174,7 @@ def test_one_file_of_a_set(pair: Path) -> None:
 def test_ranks_that_do_not_begin_at_0(tmp_path: Path) -> None:
     for rank in (1, 2):
         write(trace(coll(1)), tmp_path / f"trace.{rank}.et")
-    assert "the ranks are 1, 2, not 0 to 1" in problem_of(tmp_path, dp=4)
+    assert "this is rank 2, of 2 files" in problem_of(tmp_path, dp=4)
     for rank in (1, 2):
         write(trace(coll(1), rank=rank, world=3), tmp_path / f"trace.{rank}.et")
     assert "2 of 3 ranks are here, rank 0 missing" in problem_of(tmp_path, dp=4)
