@@ -5,16 +5,11 @@
 >>> scaled = write_scaled(plan, "run-of-512")  # doctest: +SKIP
 """
 
+from chakra_et.scale.degrees import Degree, parse_degree
 from chakra_et.scale.layout import Layout, parse_grid
+from chakra_et.scale.plan import ScalePlan, plan_scale
 from chakra_et.scale.proofs import Proofs
-from chakra_et.scale.scale import (
-    Degree,
-    Scaled,
-    ScalePlan,
-    parse_degree,
-    plan_scale,
-    write_scaled,
-)
+from chakra_et.scale.scale import Scaled, write_scaled
 from chakra_et.scale.sizes import Gathered
 
 __all__ = [

@@ -18,9 +18,11 @@ from chakra_et.definitions import Kind, NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace
 from chakra_et.scale.calls import Call, Calls, GroupKey
+from chakra_et.scale.changes import Resized, set_plain
+from chakra_et.scale.collectives import Growth
 from chakra_et.scale.families import Kin
 from chakra_et.scale.grown import GrownWorkload
-from chakra_et.scale.resize import Growth, Resized, resize, set_plain
+from chakra_et.scale.resize import resize
 from chakra_et.scale.sources import Source
 
 

@@ -18,9 +18,9 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace
 from chakra_et.scale.calls import COMMUNICATION, MESSAGES, Call, Calls, GroupKey, read_calls
+from chakra_et.scale.collectives import Growth
 from chakra_et.scale.grown import GrownWorkload
 from chakra_et.scale.programs import operations_of, told
-from chakra_et.scale.resize import Growth
 from chakra_et.scale.shapes import Texts
 from chakra_et.scale.sizes import Rule
 from chakra_et.scale.sources import Source
@@ -80,6 +80,8 @@ class Prover:
         found = None
         for rank in dict.fromkeys((ranks[0], ranks[-1])):
             trace = decode_et(template.file(rank))
+            if (trace.rank, trace.world_size) != (rank, self._workload.grid.world_size):
+                raise _broken(f"the file of rank {rank} says that it is rank {trace.rank}")
             calls = read_calls(trace, rank, self._workload.grid.world_size, self._sources[0].path)
             operations = operations_of(calls.calls, rank, self._family_of, self._workload.grid)
             self._prove_bytes(rank, trace, calls)
@@ -123,8 +125,10 @@ class Prover:
         given = trace.nodes.input_code[calls.rows]
         kinds = np.stack([before.call_of, calls.call_of, given])
         distinct, counts = np.unique(kinds, axis=1, return_counts=True)
-        for (old, new, code), count in zip(distinct.T.tolist(), counts.tolist(), strict=True):
-            pieces = max(1, len(texts.lengths(code)))
+        tensors = [len(texts.lengths(code)) for code in distinct[2].tolist()]
+        # A gather does not tell of how many pieces it is; no more than the largest sum.
+        pieces = max([1, *tensors])
+        for (old, new, _), count in zip(distinct.T.tolist(), counts.tolist(), strict=True):
             self._prove_pair(before.calls[old], calls.calls[new], pieces, rank)
             self.proofs.bytes += count * (calls.calls[new].type in COMMUNICATION)
 
@@ -139,16 +143,13 @@ class Prover:
         if grows is not None and old.collective is not None:
             rule = grows.rules[old.collective]
         a, b = old.size_bytes, new.size_bytes
-        if rule is Rule.KEPT or grows is None:
+        if rule is Rule.KEPT or grows is None or a is None or b is None:
             right = a == b
-        elif a is None or b is None:
-            right = False
-        elif rule is Rule.DIVIDED:
-            right = 0 <= b * grows.new - a * grows.old < grows.new * _LARGEST_ELEMENT
         else:
+            whole, many = (a * grows.old, b * grows.new) if rule is Rule.DIVIDED else (a, b)
             # Each piece is padded for as many ranks as there are, and was for fewer.
             most = pieces * _LARGEST_ELEMENT
-            right = b % grows.new == 0 and -most * grows.old < b - a < most * grows.new
+            right = many % grows.new == 0 and -most * grows.old < many - whole < most * grows.new
         if not right:
             raise _broken(f"rank {rank}: a {_called(old)} of {a} bytes became one of {b}")
 

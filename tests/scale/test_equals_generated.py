@@ -128,3 +128,17 @@ def test_more_tensor_parallel_ranks_are_a_wider_model(
         assert trace.edges == scaled[rank].edges
         assert trace.groups == scaled[rank].groups
         assert scaled[rank].metadata.get("workload") is None
+
+
+def test_both_axes_at_once() -> None:
+    told = {"pp": 2, "zero": 3, "micro_batch": 1}
+    few = plan_of(2, 2, {"model": wider(SMALL, 1), "tp": 2, **told})
+    many = plan_of(4, 2, {"model": wider(SMALL, 2), "tp": 4, **told})
+    with TemporaryDirectory() as directory:
+        place = Path(directory)
+        scaled = read_set(scale(generate(few, place / "few"), place / "scaled", dp=4, tp=4))
+    wanted = generate_in_memory(many)
+    assert list(scaled) == list(wanted)
+    for rank, trace in wanted.items():
+        assert trace.nodes.same(scaled[rank].nodes), rank
+        assert trace.groups == scaled[rank].groups

@@ -1,0 +1,95 @@
+"""How many ranks the axes of a set are to have."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from chakra_et.errors import ChakraError
+from chakra_et.scale.layout import Layout
+from chakra_et.scale.sizes import refuse_axis
+
+LARGEST_WORLD: Final = 1 << 20
+"""Most ranks of a set: each file lists the members of its groups."""
+_DEGREE: Final = re.compile(r"(?:(\d+)->)?(\d+)")
+
+
+@dataclass(frozen=True)
+class Degree:
+    """How many ranks an axis is to have; `old` is what the user believes that it has."""
+
+    new: int
+    old: int | None = None
+
+
+def parse_degree(axis: str, text: str) -> Degree:
+    """The degree that `4->512` or `512` says. Raises ChakraError for another text."""
+    match = _DEGREE.fullmatch(text.replace(" ", ""))
+    if match is None or int(match[2]) < 1:
+        raise ChakraError(
+            f"--{axis} {text!r} is no degree",
+            remedy="Write 512, or '4->512' in quotes: the shell takes a bare > for itself.",
+        )
+    return Degree(int(match[2]), None if match[1] is None else int(match[1]))
+
+
+def new_sizes(layout: Layout, degrees: Mapping[str, Degree]) -> dict[str, int]:
+    """The new sizes of the grid's axes. Raises ChakraError for degrees that it cannot have."""
+    sizes: dict[str, int] = {}
+    grid = layout.grid
+    if grid.world_size == 1:
+        raise ChakraError(
+            "this is a set of one rank: nothing tells what more ranks would communicate",
+            remedy="Record or generate two at least.",
+        )
+    for name, degree in degrees.items():
+        axis, inner = name, 1
+        if name == "dp" and "dp" not in grid.axes and "edp" in grid.axes:
+            axis, inner = "edp", grid.axes.get("ep", 1)
+        if axis not in grid.axes:
+            raise _no_axis(name, layout)
+        refuse_axis(axis)
+        sizes[axis] = _size(name, degree, grid.axes[axis], inner)
+    ranks = math.prod({**grid.axes, **sizes}.values())
+    if ranks > LARGEST_WORLD:
+        raise ChakraError(
+            f"that would be {ranks:,} ranks", remedy=f"{LARGEST_WORLD:,} are the most there can be."
+        )
+    return sizes
+
+
+def _no_axis(name: str, layout: Layout) -> ChakraError:
+    told = ", ".join(f"{axis}: {why}" for axis, why in layout.evidence.items())
+    return ChakraError(
+        f"no axis of this set is known to be {name}: its ranks lie as {layout.grid} ({told})",
+        remedy="Say what the axes are with --grid, neighbours first, as in --grid tp2-dp4.",
+    )
+
+
+def _size(name: str, degree: Degree, size: int, inner: int) -> int:
+    """The new size of one axis, of which each place stands for `inner` ranks of the degree."""
+    old = size * inner
+    if degree.old not in (None, old):
+        raise ChakraError(
+            f"--{name} {degree.old}->{degree.new}, but {name} is {old} in this set",
+            remedy=f"Write --{name} {old}->{degree.new}.",
+        )
+    if size == 1:
+        raise ChakraError(
+            f"{name} is {old}: nothing in the set tells what more ranks of it would communicate",
+            remedy="Record or generate two of them at least.",
+        )
+    if degree.new <= old:
+        raise ChakraError(
+            f"{name} is {old} already, and {degree.new} are wanted: a set can only grow",
+            remedy=f"Give more than {old}.",
+        )
+    if degree.new % inner:
+        raise ChakraError(
+            f"{name} {degree.new} is no multiple of the {inner} expert-parallel ranks in it",
+            remedy=f"Give a multiple of {inner}.",
+        )
+    return degree.new // inner
