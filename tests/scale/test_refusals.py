@@ -221,7 +221,7 @@ def test_the_output_is_the_input(pair: Path) -> None:
     before = {path.name: path.read_bytes() for path in pair.iterdir()}
     done = chakra("scale", pair, "-o", pair, "--dp", "4")
     assert done.code == 2
-    assert "this is an input, which the output would replace" in done.errors
+    assert "the output would overwrite this input" in done.errors
     assert {path.name: path.read_bytes() for path in pair.iterdir()} == before
 
 
