@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from chakra_et.pages.grid import Column, Grid, Section, name, number, sentence
+from chakra_et.pages.grid import Cell, Column, Grid, Section, name, number, sentence
 
 
 class LeftOut(msgspec.Struct):
@@ -67,6 +67,24 @@ class Report(msgspec.Struct):
         return {"nodes of the host trace": self.host_nodes, **profile}
 
 
+class Steps(msgspec.Struct):
+    """How many steps were to be recorded, and how many were."""
+
+    recorded: int
+    wanted: int | None = None
+
+
+class Manifest(msgspec.Struct):
+    """What a page shows of the manifest of a recording (`chakra collect`)."""
+
+    rank: int
+    steps: Steps
+    backend: str | None = None
+    devices: list[str] = []
+    torch: str = ""
+    written: str = ""
+
+
 class _Reports(msgspec.Struct):
     conversions: list[Report]
 
@@ -80,9 +98,17 @@ def reports_in(content: bytes) -> list[Report]:
     return []
 
 
-def account(reports: list[Report], told_by: str) -> Section:
-    """The section with the account of all conversions of a run."""
+def manifest_in(content: bytes) -> list[Manifest]:
+    """The manifest in a file that `chakra collect` wrote; none if it is another file."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return [msgspec.json.decode(content, type=Manifest)]
+    return []
+
+
+def account(reports: list[Report], told_by: str, manifests: list[Manifest]) -> Section:
+    """The section with the account of all conversions of a run, and of its recording."""
     section = Section("account", "Account")
+    section.tables = [_recorded(manifests)]
     if not reports:
         section.empty = (
             "There is no report of a conversion beside these traces: chakra convert DIR -o OUT "
@@ -92,8 +118,25 @@ def account(reports: list[Report], told_by: str) -> Section:
     section.words = [
         f"From the report in {told_by}." if told_by.endswith(".json") else "From this conversion."
     ]
-    section.tables = [_records(reports), _left_out(reports), _joins(reports), _said(reports)]
+    section.tables += [_records(reports), _left_out(reports), _joins(reports), _said(reports)]
     return section
+
+
+def _recorded(manifests: list[Manifest]) -> Grid:
+    rows = [
+        [number(m.rank), number(m.steps.recorded), _wanted(m.steps), sentence(m.torch),
+         sentence(m.backend or ""), name(", ".join(m.devices)), sentence(m.written)]
+        for m in sorted(manifests, key=lambda m: m.rank)
+    ]  # fmt: skip
+    columns = [
+        Column("rank"), Column("steps"), Column("wanted"), Column("PyTorch", text=True),
+        Column("backend", text=True), Column("devices", text=True), Column("written", text=True),
+    ]  # fmt: skip
+    return Grid("account-recorded", "How it was recorded.", columns, rows)
+
+
+def _wanted(steps: Steps) -> Cell:
+    return number(steps.recorded if steps.wanted is None else steps.wanted)
 
 
 def _records(reports: list[Report]) -> Grid:

@@ -83,7 +83,7 @@ def make_page(
         tables.groups(run.traces),
         sections.skew(run, found, end - begin),
         tables.memory(run.traces),
-        account(opened.reports, opened.told_by),
+        account(opened.reports, opened.told_by, opened.manifests),
         sections.findings(validate(run.traces)),
     ]
     page = Page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,19 +13,20 @@ from chakra_et.errors import ChakraError
 from chakra_et.files import read_set
 from chakra_et.inputs import open_input
 from chakra_et.model import TraceSet
-from chakra_et.pages.account import Report, reports_in
+from chakra_et.pages.account import Manifest, Report, manifest_in, reports_in
 from chakra_et.search import names_in, trace_files
 
 
 @dataclass
 class Opened:
-    """Traces by rank, the reports of their conversions as `docs/report.md` has them, and from
-    where these are: empty where no report was found.
+    """Traces by rank, the reports of their conversions as `docs/report.md` has them, from where
+    these are (empty where no report was found), and the manifests of the recording.
     """
 
     traces: TraceSet
     reports: list[Report] = field(default_factory=list)
     told_by: str = ""
+    manifests: list[Manifest] = field(default_factory=list)
 
 
 def open_run(source: Path) -> Opened:
@@ -32,11 +34,12 @@ def open_run(source: Path) -> Opened:
 
     Raises ChakraError as reading and converting do.
     """
+    manifests = _manifests(source)
     if _holds_ets(source):
-        return Opened(read_set(source), *_kept_reports(source))
+        return Opened(read_set(source), *_kept_reports(source), manifests)
     conversions = convert_files(source, None)
     reports = [Report.of(conversion.report.as_dict()) for conversion in conversions]
-    return Opened(trace_set(conversions), reports, "this conversion")
+    return Opened(trace_set(conversions), reports, "this conversion", manifests)
 
 
 def _holds_ets(source: Path) -> bool:
@@ -60,3 +63,16 @@ def _kept_reports(source: Path) -> tuple[list[Report], str]:
         if reports:
             return reports, path.name
     return [], ""
+
+
+def _manifests(source: Path) -> list[Manifest]:
+    """The manifests of a recording in a directory, or in that above it, where its traces are."""
+    folder = source if source.is_dir() else source.parent
+    for place in (folder, folder.parent):
+        found: list[Manifest] = []
+        for path in sorted(place.glob("manifest.*.json")):
+            with suppress(OSError):
+                found += manifest_in(path.read_bytes())
+        if found:
+            return found
+    return []

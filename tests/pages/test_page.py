@@ -121,6 +121,20 @@ def test_a_report_beside_the_traces_is_the_account(tmp_path: Path) -> None:
     assert f"{total:,}" in page.text["td"]
 
 
+def test_a_manifest_of_the_recording_is_in_the_account(tmp_path: Path) -> None:
+    traces = tmp_path / "et"
+    traces.mkdir()
+    saved(built(kernels), traces)
+    manifest = {"format": "chakra-et collection 1", "rank": 1, "torch": "2.13.0+cpu"}
+    steps = {"first": 1, "recorded": 2, "wanted": 3}
+    told = json.dumps({**manifest, "backend": "gloo", "devices": [HOSTILE], "steps": steps})
+    (tmp_path / "manifest.1.json").write_text(told)
+    (tmp_path / "manifest.0.json").write_text("{}")
+    page = Reader(page_of(traces, tmp_path))
+    assert "How it was recorded." in page.text["caption"]
+    assert {"2.13.0+cpu", "gloo", HOSTILE, "2", "3"} <= set(page.text["td"])
+
+
 @pytest.mark.parametrize(
     "content",
     [
