@@ -238,7 +238,7 @@ def test_another_run_is_in_the_way(pair: Path, tmp_path: Path) -> None:
 def test_several_ranks_do_not_fit_one_file(pair: Path, tmp_path: Path) -> None:
     done = chakra("scale", pair, "-o", tmp_path / "out.et", "--dp", "4")
     assert done.code == 2
-    assert "this is the name of a file" in done.errors
+    assert "expected a directory for one file of each rank" in done.errors
 
 
 def test_no_set_at_all(tmp_path: Path) -> None:
