@@ -54,9 +54,9 @@ def call_table(traces: Mapping[int, Trace]) -> Table:
     place = {rank: i for i, rank in enumerate(traces)}
     members = [{place[rank]: row for rank, row in call.members.items()} for call in calls]
     offsets, alone = clock_offsets(ranks, members)
-    exposed = [recorded_work(columns)[0] for columns in ranks]
+    hidden = [_hidden(columns) for columns in ranks]
     rows = [
-        _row(call, rows, ranks, offsets, alone, exposed, list(traces))
+        _row(call, rows, ranks, offsets, alone, hidden, list(traces))
         for call, rows in zip(calls, members, strict=True)
     ]
     names = _NAMES
@@ -109,7 +109,7 @@ def _row(
     ranks: list[Columns],
     offsets: list[int],
     alone: list[int],
-    exposed: list[tuple[Rows, Rows]],
+    hidden: list[Rows],
     names: list[int],
 ) -> tuple[Any, ...]:
     """What `_NAMES` says of one call."""
@@ -119,10 +119,7 @@ def _row(
     timed = {i: r for i, r in members.items() if ranks[i].timed[r]}
     took = [int(ranks[i].duration[r]) for i, r in timed.items() if ranks[i].duration[r] > 0]
     starts = {i: int(ranks[i].start[r]) - offsets[i] for i, r in timed.items() if i not in alone}
-    hidden = sum(
-        int(covered_within(*exposed[i], ranks[i].start[[r]], _end(ranks[i], r))[0])
-        for i, r in timed.items()
-    )
+    hidden_ns = sum(int(hidden[i][r]) for i, r in timed.items())
     member_ns = sum(int(ranks[i].duration[r]) for i, r in timed.items())
     last = max(starts, key=lambda i: starts[i]) if len(starts) > 1 else None
     told = attributes.get(row, "comm_size")
@@ -136,14 +133,20 @@ def _row(
         max(starts.values()) if starts else (int(ranks[first].start[row]) if timed else None),
         min(took) if took else None,
         member_ns,
-        max(member_ns - hidden, 0),
+        max(member_ns - hidden_ns, 0),
         starts[last] - min(starts.values()) if last is not None else None,
         names[last] if last is not None else None,
     )
 
 
-def _end(columns: Columns, row: int) -> Rows:
-    return columns.start[[row]] + columns.duration[[row]]
+def _hidden(columns: Columns) -> Rows:
+    """How much of the time of each communication its rank computed."""
+    busy, _ = recorded_work(columns)
+    rows = np.flatnonzero(columns.communication & columns.timed)
+    start = columns.start[rows]
+    hidden = np.zeros(len(columns), np.int64)
+    hidden[rows] = covered_within(*busy, start, start + columns.duration[rows])
+    return hidden
 
 
 def _type(trace: Trace, row: int, collective: CollectiveType | None) -> str:

@@ -16,6 +16,7 @@ from chakra_et.replay.figures import recorded_breakdown, recorded_work
 from chakra_et.tables.places import Places
 from chakra_et.tables.table import Table, stacked
 
+_UNTIMED: Final = "no start is recorded: chakra replay IN -o OUT gives a timeline"
 _STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 
 
@@ -23,11 +24,12 @@ def rank_table(traces: Mapping[int, Trace]) -> Table:
     """The span of each rank and what it went into: the four parts of `chakra replay`'s breakdown.
 
     Computing is device work that does not communicate, or operations of the host in a trace
-    without such.
+    without such. Spans are 0 where no start is known, and the note says so.
     """
-    rows = []
+    rows, timed = [], False
     for rank, trace in traces.items():
         columns = columns_of(trace)
+        timed |= bool(columns.timed.any())
         found = recorded_breakdown(columns)
         parts = (
             found.exposed_compute_ns,
@@ -40,7 +42,8 @@ def rank_table(traces: Mapping[int, Trace]) -> Table:
         "rank", "nodes", "edges", "span_ns",
         "compute_ns", "overlap_ns", "exposed_comm_ns", "other_ns",
     )  # fmt: skip
-    return _table("ranks", names, rows, "compute_ns is exposed; overlap_ns is of both")
+    note = "compute_ns is exposed; overlap_ns is of both"
+    return _table("ranks", names, rows, note if timed or not rows else _UNTIMED)
 
 
 def device_table(traces: Mapping[int, Trace]) -> Table:

@@ -310,3 +310,8 @@ def test_device_time_is_what_hta_says_of_it(data: Path) -> None:
         assert row["compute_ns"] == compute
         assert row["busy_ns"] - row["compute_ns"] == other
         assert row["span_ns"] == span
+
+
+def test_a_run_without_times_says_so() -> None:
+    assert "no start is recorded" in rank_table({0: trace(node(1, took=5))}).note
+    assert "no start is recorded" not in rank_table({0: trace(node(1, start=0, took=5))}).note
