@@ -1,18 +1,23 @@
-"""The inputs of an operation, as shapes and types of elements."""
+"""The inputs of an operation: how many elements their tensors have, and of how many bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
-@dataclass
-class Operands:
-    """One entry for each argument: `shapes[k]` is its shape, or a list of shapes for a list of
-    tensors, `dtypes[k]` what the recorder calls its type.
+@dataclass(frozen=True)
+class Operand:
+    """One argument that is a tensor, or a list of tensors.
 
-    `dtypes` is None where the recorder writes no types.
+    `elements` counts those of all its tensors, `width` is the bytes of each; both are None where
+    the recording does not tell. `typed` is false where the type of the elements is not recorded, so
+    that others may tell it.
     """
 
-    shapes: list[Any]
-    dtypes: list[Any] | None
+    elements: int | None
+    width: int | None
+    typed: bool = True
+
+
+Operands = list[Operand | None]
+"""One entry for each argument; None for one that is no tensor and holds none."""

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from chakra_et.columns import Rows
+from chakra_et.converters.kineto.shapes import operands_of
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording import DeviceTrace, Facts, Kind, Operands, Role, Sparse, Waits
 from chakra_et.recording.libraries import (
@@ -84,7 +85,7 @@ def _read_communication(device: DeviceTrace) -> None:
     for row in sorted(telling):
         found = _decoded(args[row])
         if _INPUTS in args[row]:
-            operands.append((row, _operands(found)))
+            operands.append((row, operands_of(found)))
         if any(key in args[row] for key in _OF_OPERATIONS) and found:
             collectives.append((row, facts_of(found, work=device.role[row] == Role.WORK)))
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
@@ -96,13 +97,6 @@ def _decoded(args: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _operands(args: dict[str, Any]) -> Operands:
-    shapes, dtypes = args.get("Input Dims"), args.get("Input type", args.get("Input Types"))
-    if not isinstance(shapes, list) or not isinstance(dtypes, (list, type(None))):
-        return Operands([], [])
-    return Operands(shapes, dtypes)
 
 
 def facts_of(args: dict[str, Any], *, work: bool) -> Facts:

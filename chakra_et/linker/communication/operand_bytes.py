@@ -1,21 +1,13 @@
-"""The bytes of tensors, from the shapes and types that a profile writes beside operations."""
+"""The bytes of the tensors that an operation is given."""
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Final
 
-from chakra_et.recording import Operands
+from chakra_et.recording import Operand, Operands
 from chakra_et.recording.libraries import element_bytes
-from chakra_et.recording.numbers import is_int, size
+from chakra_et.recording.numbers import size
 
-_IN_LIST: Final = re.compile(r"Tensor\((?P<dtype>[^()]*)\)")
-"""The type of the elements where a list of tensors tells it: `GenericList[Tensor(float)]`."""
-_LIST: Final = "TensorList"
-_DEEPEST: Final = 4
-"""How deep lists of tensors are nested, and a level more."""
-_MOST: Final = 1 << 63
-"""No tensor has more elements."""
 NO_TENSOR: Final = -1
 """What stands for an argument that is no tensor and holds none."""
 
@@ -23,44 +15,15 @@ NO_TENSOR: Final = -1
 def argument_bytes(operands: Operands, dtype: str | None = None) -> list[int | None]:
     """The bytes of the tensors in each argument of an operation.
 
-    None stands for tensors whose bytes are not told. A list of tensors does not tell the type of
-    its elements in most profiles: `dtype` is it, where it is known otherwise.
+    None stands for tensors whose bytes are not told. `dtype` is the type of their elements, for
+    those that do not tell it.
     """
-    dtypes = operands.dtypes
-    if dtypes is None:
-        dtypes = [] if dtype is None else [dtype] * len(operands.shapes)
-    pairs = zip(operands.shapes, dtypes, strict=False)
-    return [_argument(shape, told, dtype) for shape, told in pairs]
+    return [NO_TENSOR if operand is None else _bytes(operand, dtype) for operand in operands]
 
 
-def _argument(shape: Any, told: Any, dtype: str | None) -> int | None:
-    """The bytes of one argument: a tensor, or a list of tensors, nested once or twice."""
-    if not isinstance(told, str):
-        return NO_TENSOR
-    match = _IN_LIST.search(told)
-    width = element_bytes(match["dtype"] if match else told)
-    if not isinstance(shape, list) or (not shape and width is None):
-        # Old profiles tell nothing of lists.
-        return None if told == _LIST else NO_TENSOR
-    if width is None and any(isinstance(item, list) for item in shape):
-        width = element_bytes(dtype or "")
-    count = _elements(shape)
-    return None if width is None or count is None else width * count
-
-
-def _elements(shape: Any, depth: int = _DEEPEST) -> int | None:
-    """The elements of tensors of a shape, or of nested shapes; None where it is no shape."""
-    if not isinstance(shape, list) or depth == 0:
-        return None
-    if any(isinstance(item, list) for item in shape):
-        parts = [_elements(item, depth - 1) for item in shape]
-        return None if None in parts else sum(part or 0 for part in parts)
-    count = 1
-    for length in shape:
-        if not is_int(length) or length < 0 or count > _MOST:
-            return None
-        count *= length
-    return count
+def _bytes(operand: Operand, dtype: str | None) -> int | None:
+    width = operand.width if operand.typed else element_bytes(dtype or "")
+    return None if width is None or operand.elements is None else width * operand.elements
 
 
 def total(arguments: list[int | None]) -> int | None:
