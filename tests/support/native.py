@@ -6,6 +6,7 @@ import ctypes as c
 from typing import Any
 
 from chakra_et.feeder import Code, Counts, FeederError, Next, State
+from chakra_et.model import EdgeKind
 
 _FAULTS = {"fail": 0, "drop": 1, "wait": 2}
 
@@ -60,7 +61,7 @@ class NativeFeeder:
         lib.chakra_et_options_init(c.byref(chosen))
         for name, value in options.items():
             if name == "gate":
-                value = sum(1 << int(kind) for kind in value) | 512
+                value = sum(1 << int(kind) for kind in value) | 1 << len(EdgeKind)
             elif name == "order":
                 value = int(value == "start")
             setattr(chosen, name, _FAULTS.get(value, value) if isinstance(value, str) else value)
