@@ -735,8 +735,8 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_INTEGER,
         unit="",
         meaning=(
-            "This node is no call of its own: it is what is left of the node with this id, and of "
-            "its callers, behind the last launch of a thread or before a wait. The time is that of "
+            "This node is not a call of its own: it is the rest of the node with this id, and of "
+            "its callers, after the last launch of a thread or before a wait. The time is that of "
             "`time_parts`."
         ),
         writers=("chakra-et",),
@@ -1032,9 +1032,9 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_STRING,
         unit="",
         meaning=(
-            "The process groups that a collective is of one of, as a JSON list of names, where the "
-            "recording does not tell which. Such a node has no pg_name, and is not one of all "
-            "ranks."
+            "The process groups to one of which a collective belongs, as a JSON list of names, "
+            "where the recording does not say which. Such a node has no pg_name, and is not one of "
+            "all ranks."
         ),
         writers=("chakra-et",),
         readers=("chakra-et",),
@@ -1047,7 +1047,7 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         accepts=_STRING,
         unit="",
         meaning=(
-            "What no file tells of this collective (`ALL_TO_ALL of unknown size`), so that a "
+            "What is unknown of this collective (`ALL_TO_ALL of unknown size`), so that a "
             "simulator gives it its recorded time in place of the network's. Other ranks do not "
             "take part in it."
         ),
@@ -1671,8 +1671,8 @@ class NodeAttributes:
 
     @property
     def rest_of(self) -> int | None:
-        """This node is no call of its own: it is what is left of the node with this id, and of its
-        callers, behind the last launch of a thread or before a wait.
+        """This node is not a call of its own: it is the rest of the node with this id, and of its
+        callers, after the last launch of a thread or before a wait.
 
         The time is that of `time_parts`.
         """
@@ -1839,8 +1839,8 @@ class NodeAttributes:
 
     @property
     def pg_candidates(self) -> str | None:
-        """The process groups that a collective is of one of, as a JSON list of names, where the
-        recording does not tell which.
+        """The process groups to one of which a collective belongs, as a JSON list of names, where
+        the recording does not say which.
 
         Such a node has no pg_name, and is not one of all ranks.
         """
@@ -1848,7 +1848,7 @@ class NodeAttributes:
 
     @property
     def takes_recorded_time(self) -> str | None:
-        """What no file tells of this collective (`ALL_TO_ALL of unknown size`), so that a simulator
+        """What is unknown of this collective (`ALL_TO_ALL of unknown size`), so that a simulator
         gives it its recorded time in place of the network's.
 
         Other ranks do not take part in it.

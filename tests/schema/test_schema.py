@@ -238,7 +238,7 @@ def test_is_cpu_op_is_read_from_integers_too() -> None:
 
 
 def test_edge_kinds() -> None:
-    labels = "call program thread launch stream event sync data group".split()
+    labels = ["call", "program", "thread", "launch", "stream", "event", "sync", "data", "group"]
     assert [kind.label for kind in EdgeKind][: len(labels)] == labels, "numbers are never reused"
     for kind in list(EdgeKind)[1:]:
         assert kind.label in ATTRIBUTES["edge_kinds"].meaning
