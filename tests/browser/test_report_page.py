@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 from browsing import Browser
-from places import EXAMPLES
+from places import EXAMPLES, ROOT
+from runs import built, straggler
 from traces import node, trace
 
 from chakra_et.files import write
 from chakra_et.pages import write_report
+from chakra_et.pages.simulated import write_comparison
+from chakra_et.replay import replay
+from chakra_et.simulation import compare, read_astra_log
 
 pytest.importorskip("selenium")
 from selenium.webdriver.common.action_chains import ActionChains
@@ -223,3 +227,15 @@ def test_names_of_a_trace_run_nothing(browser: Browser, tmp_path: Path) -> None:
     assert browser.run("return window.pwned === undefined && document.images.length === 0")
     assert browser.errors() == []
     assert browser.requests() == [(tmp_path / "page.html").as_uri()]
+
+
+def test_a_simulated_run_is_drawn_beside_the_recorded_one(browser: Browser, tmp_path: Path) -> None:
+    traces = replay(built(straggler)).traces
+    found = compare(traces, read_astra_log(ROOT / "tests" / "simulation" / "straggler.log"))
+    write_comparison(traces, found, "straggler", tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    assert "0.80 times as long" in browser.text("#verdict")
+    Select(browser.find("#of-rank")).select_by_value("1 sim")
+    browser.wait("return document.getElementById('window').textContent.includes('rank 1 sim')")
+    assert browser.text("#in-window tr") == "gemm device 1 8 ms"
+    assert browser.errors() == []
