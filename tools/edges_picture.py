@@ -73,7 +73,7 @@ def step_of(trace: Trace) -> Step:
     timed = begin != UNKNOWN_NS
     begin = np.where(timed, begin - begin[timed].min(), 0)
     lane = np.full(len(nodes), -1, np.int64)
-    names = []
+    names: list[str] = []
     for what, column, chosen in (("thread", thread, stream < 0), ("stream", stream, stream >= 0)):
         rows = np.flatnonzero(chosen & timed & (column >= 0))
         _, first = np.unique(column[rows], return_index=True)

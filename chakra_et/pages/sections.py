@@ -75,7 +75,8 @@ def path_bar(path: RunPath) -> Any:
 def steps(run: Run, found: list[Step]) -> Section:
     """Each step of each rank, and what it went into."""
     columns = [
-        Column("rank"), Column("step", text=True), Column("time"), Column("breakdown", text=True, bar=True),
+        Column("rank"), Column("step", text=True), Column("time"),
+        Column("breakdown", text=True, bar=True),
         *(Column(_HEADS[part], meaning=LABELS[part]) for part in PARTS),
     ]  # fmt: skip
     rows = [
