@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,12 @@ from chakra_et.scale.families import Kin
 from chakra_et.scale.grown import GrownWorkload
 from chakra_et.scale.resize import resize
 from chakra_et.scale.sources import Source
+
+_OF_THE_RANK: Final = {
+    "pg_name": Kind.STRING,
+    "comm_src": Kind.INT32,
+    "comm_dst": Kind.INT32,
+}
 
 
 def operations_of(
@@ -131,27 +138,25 @@ class GrownColumns:
 
     def trace(self, rank: int) -> Trace:
         """The trace of a rank that runs this program."""
-        trace, families = self._base, self._grown.families
-        codes = self.operation_of[self.communication].tolist()
-        rows = {"pg_name": [], "comm_src": [], "comm_dst": []}  # type: dict[str, list[int]]
-        values = {"pg_name": [], "comm_src": [], "comm_dst": []}  # type: dict[str, list[object]]
-        for row, code in zip(self.communication.tolist(), codes, strict=True):
-            operation = self.operations[code]
-            if operation.family is not None:
-                rows["pg_name"].append(row)
-                values["pg_name"].append(str(families[operation.family].number(rank)))
-            if operation.peer is not None:
-                peer = int(operation.peer.of(self._grown.grid, rank))
-                sends = operation.type is NodeType.COMM_SEND
-                for name, value in (("comm_src", rank if sends else peer),
-                                    ("comm_dst", peer if sends else rank)):  # fmt: skip
-                    rows[name].append(row)
-                    values[name].append(value)
-        for name, kind in (("pg_name", Kind.STRING), ("comm_src", Kind.INT32),
-                           ("comm_dst", Kind.INT32)):  # fmt: skip
-            if rows[name]:
-                set_plain(trace, name, kind, np.array(rows[name], np.int64), values[name])
+        trace = self._base
+        codes = self.operation_of[self.communication]
+        for name, kind in _OF_THE_RANK.items():
+            told = [self._told(name, operation, rank) for operation in self.operations]
+            there = np.array([value is not None for value in told], np.bool_)[codes]
+            if there.any():
+                values = np.array(told, object)[codes[there]].tolist()
+                set_plain(trace, name, kind, self.communication[there], values)
         return Trace(trace.nodes, trace.edges, self._grown.metadata(rank))
+
+    def _told(self, name: str, operation: Operation, rank: int) -> str | int | None:
+        """What a rank's nodes of an operation have in an attribute."""
+        if name == "pg_name":
+            family = operation.family
+            return None if family is None else str(self._grown.families[family].number(rank))
+        if operation.peer is None:
+            return None
+        outgoing = (operation.type is NodeType.COMM_SEND) == (name == "comm_dst")
+        return int(operation.peer.of(self._grown.grid, rank)) if outgoing else rank
 
 
 def grown_programs(
