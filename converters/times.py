@@ -48,7 +48,7 @@ def _one(text: bytes) -> int:
     try:
         value = round(Decimal(plain) * 1000)
     except (InvalidOperation, ValueError, OverflowError):
-        raise ValueError(f"{plain!r} is no time") from None
+        raise ValueError(f"{plain!r} is not a time") from None
     if abs(value) >= _LIMIT_NS:
         raise ValueError(f"{plain} microseconds do not fit into 64-bit nanoseconds")
     return value

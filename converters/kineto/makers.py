@@ -33,11 +33,11 @@ _MAKERS: Final = (
     (
         r"(GROUP|COLL|P2P|KERNEL_LAUNCH)(_API)?|PROXY|KERNEL_CH|NCCL(_\w+)?",
         "a profiler plug-in of NCCL",
-        f"It tells collectives without the work around them. {RECORD}",
+        f"It holds collectives without the work around them. {RECORD}",
     ),
-    (r"NPKIT\w*", "NPKit", f"It tells collectives without the work around them. {RECORD}"),
+    (r"NPKIT\w*", "NPKit", f"It holds collectives without the work around them. {RECORD}"),
     (r"NEGOTIATE_\w+|QUEUE|MEMCPY_IN_FUSION_BUFFER|HOROVOD\w*", "Horovod's timeline", RECORD),
-    (r"viztracer_metadata|FEE", "VizTracer", f"It tells Python functions alone. {RECORD}"),
+    (r"viztracer_metadata|FEE", "VizTracer", f"It holds only Python functions. {RECORD}"),
     (
         r"(disabled-by-default-)?(devtools|blink|v8|toplevel)\b.*|__metadata",
         "Chromium, Node.js or another program built on V8",
@@ -56,7 +56,7 @@ _MAKERS: Final = (
         "ftrace or perf (Catapult, systrace)",
         RECORD,
     ),
-    (r"MPI_\w+", "a tracer of MPI", f"{_NONE} It tells calls of MPI without the work around them."),
+    (r"MPI_\w+", "a tracer of MPI", f"{_NONE} It holds calls of MPI without the work around them."),
 )
 """What marks a maker: a pattern for one category, process, key of the metadata or name."""
 
@@ -97,7 +97,7 @@ def _likely_maker(device: DeviceTrace, marks: list[str]) -> tuple[str, str]:
     marks += list(metadata) if isinstance(metadata, dict) else []
     maker = maker_by(marks)
     if maker is None:
-        return "nothing in it tells who wrote it", RECORD
+        return "its writer is unknown", RECORD
     return f"it seems to be of {maker[0]}", maker[1]
 
 

@@ -34,8 +34,8 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
     if owners.unsure:
         numbers = ", ".join(map(str, sorted(set(owners.unsure))))
         parts[pids[0]].warnings.append(
-            f"it is not sure whose the devices {numbers} of the merged profile are; each went to a "
-            "process without a device, by correlation ids and in order of rank, or to several in "
+            f"the processes of devices {numbers} of the merged profile are uncertain; each went to "
+            "a process without a device, by correlation ids and in order of rank, or to several in "
             "turn"
         )
     return {

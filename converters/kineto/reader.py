@@ -61,7 +61,7 @@ _ROW_NAMES: Final = {"thread_name": "name", "process_name": "name", "process_lab
 """Records that name a thread or a process, and the argument that holds the name."""
 _FOUND_LATER: Final = ("kind", "blocks")
 _SHAPES: Final = attrgetter("shapes")
-_ODD_ARGS: Final = "arguments that are no object"
+_ODD_ARGS: Final = "arguments that are not an object"
 _LATEST_NS: Final = 1 << 62
 _FIRST: Final = 1000
 """So many records are looked at for marks of who wrote the file."""
@@ -78,7 +78,7 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     """
     read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
     if not read.found:
-        raise missing_array(path, _LAYOUT, "Is this a profile that Kineto wrote?")
+        raise missing_array(path, _LAYOUT, "Check that Kineto wrote this profile.")
     device = quarantine(read.columns.finish(read.metadata, read.repairs))
     expect_records(device, read.columns.marks)
     give_account(device)
@@ -173,7 +173,7 @@ class _Columns:
         self.left_out.update((label(spans[place].cat, "X"), NO_TIME) for place in lost)
         if lost and self.repairs.strict:
             name = spans[lost[0]].name
-            self.repairs.leave_out(f"the time of event {name!r} is no time", None)
+            self.repairs.leave_out(f"the time of event {name!r} is not a number", None)
         times = [nanoseconds([texts[place] for place in good]) for texts in (starts, lasting)]
         return times, [spans[place] for place in good]
 

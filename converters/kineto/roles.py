@@ -98,7 +98,7 @@ def _told(device: DeviceTrace, work: Mask) -> list[str]:
     if not work.any():
         return []
     return [
-        f"{np.count_nonzero(work)} records of categories that are not known here "
+        f"{np.count_nonzero(work)} records of unknown categories "
         f"({_names(device, work)}) have a device and a stream, or the correlation id of a call; "
         "they count as device work"
     ]
@@ -110,8 +110,8 @@ def _without(device: DeviceTrace, lost: Mask) -> DeviceTrace:
         return device
     microseconds = int(device.duration_ns[lost].clip(0).sum()) / 1000
     device.warnings.append(
-        f"{np.count_nonzero(lost)} records ({microseconds:,.3f} us in all) were left out, as "
-        f"nothing tells what they are: {_names(device, lost)}"
+        f"{np.count_nonzero(lost)} records ({microseconds:,.3f} us in all) were left out, because "
+        f"their meaning is unknown: {_names(device, lost)}"
     )
     bare = lost & (device.category == device.categories.get("", NO_ID))
     kept = device.select(~(lost & ~bare), UNKNOWN)

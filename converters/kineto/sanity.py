@@ -8,9 +8,9 @@ import numpy as np
 
 from chakra_et.recording import DeviceTrace, Role
 
-NO_TIME: Final = "its time is no time"
+NO_TIME: Final = "its time is not a number"
 UNTIMED: Final = "the device could not time it (time and duration are 0)"
-ABSURD: Final = "its duration is absurd (more than a day)"
+ABSURD: Final = "its duration is implausible (more than a day)"
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 

@@ -55,7 +55,7 @@ def read_linked(path: str | Path, *, strict: bool = False) -> Recording:
                 path, _FLAT, lambda r: LinkedColumns(FlatColumns(r), r), strict=strict
             )
     if not read.found:
-        raise missing_array(path, _NESTED, "Is this a trace that chakra_trace_link wrote?")
+        raise missing_array(path, _NESTED, "Check that chakra_trace_link wrote this trace.")
     columns: LinkedColumns[Any] = read.columns
     host = read_meaning(columns.host.finish(Path(path), read.metadata, [], read.repairs))
     return _tie(columns, *_with_sound_callers(host, nested))
@@ -70,7 +70,7 @@ def _with_sound_callers(host: HostTrace, nested: bool) -> tuple[HostTrace, list[
     root = int(np.argmin(host.id)) if len(host) else 0
     if not nested and len(host) and host.parent[root] not in (host.id[root], NO_CALLER):
         warning = (
-            "the nodes were numbered anew, but not the callers that they name; nesting in time "
+            "the nodes were renumbered, but not the callers that they name; nesting in time "
             "tells the callers"
         )
         return replace(host, parent=np.full_like(host.parent, NO_CALLER)), [warning]
@@ -135,7 +135,7 @@ def _device(columns: LinkedColumns[Any], host: HostTrace, host_row: dict[int, in
     duration = [dur for _, dur in timed.values()] + [bytes(node.inclusive_dur) for node in work]
     start_ns, duration_ns, told = _times(start, duration)
     if not told.all():
-        host.repairs.mend("time that is no number", None, int(np.count_nonzero(~told)))
+        host.repairs.mend("time that is not a number", None, int(np.count_nonzero(~told)))
     rows = np.array(list(timed), np.int64)
     device = as_records(host, rows, work, start_ns, duration_ns)
     return quarantine(device.select(told, NO_TIME))

@@ -76,7 +76,7 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     else:
         read = read_records(path, _FLAT, FlatColumns, strict=strict)
     if not read.found:
-        raise missing_array(path, _NESTED, "Is this a PyTorch host trace?")
+        raise missing_array(path, _NESTED, "Check that this is a PyTorch host trace.")
     unknown = _unknown_keys(start, nested)
     host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
     if len(host) == 0 and read.repairs.left_out:
@@ -155,7 +155,7 @@ class _Columns:
     def _put_ids(self, ids: list[int], parents: list[int]) -> None:
         if parents and (min(parents) < 0 or max(parents) >= _ID_LIMIT):
             wrong = sum(not 0 <= parent < _ID_LIMIT for parent in parents)
-            self.repairs.mend("caller that is no unsigned 64-bit integer", None, wrong)
+            self.repairs.mend("caller that is not an unsigned 64-bit integer", None, wrong)
             parents = [parent if 0 <= parent < _ID_LIMIT else NO_CALLER for parent in parents]
         self._put("id", np.array(ids, np.uint64))
         self._put("parent", np.array(parents, np.uint64))
@@ -172,7 +172,7 @@ class _Columns:
         if ids and (min(ids) < 0 or max(ids) >= _ID_LIMIT):
             good = [node for node in nodes if 0 <= node.id < _ID_LIMIT]
             wrong = len(nodes) - len(good)
-            self.repairs.leave_out("id that is no unsigned 64-bit integer", None, wrong)
+            self.repairs.leave_out("id that is not an unsigned 64-bit integer", None, wrong)
             return good
         return nodes
 
@@ -195,7 +195,7 @@ class _Columns:
         if name == "op_schema":
             if set(map(type, values)) - {str}:
                 wrong = sum(type(text) is not str for text in values)
-                self.repairs.mend("op_schema that is no text", None, wrong)
+                self.repairs.mend("op_schema that is not a string", None, wrong)
                 values = [text if type(text) is str else "" for text in values]
             self._put_codes(name, self.op_schemas, values)
         else:
@@ -218,7 +218,7 @@ class _Columns:
         except (ValueError, OverflowError):
             number = None
         if number is None or abs(number) >= 1 << 63:
-            self.repairs.mend(f"{name} that is no 64-bit integer", None)
+            self.repairs.mend(f"{name} that is not a 64-bit integer", None)
             return int(_DEFAULTS[name])
         self.repairs.mend(QUOTED, None)
         return number
@@ -228,9 +228,9 @@ class _Columns:
     ) -> HostTrace:
         schema = str(metadata.pop("schema", ""))
         pid = metadata.pop("pid", None)
-        warnings = [f"host node key {key!r} is not known and was left out" for key in unknown]
+        warnings = [f"unknown host node key {key!r} was left out" for key in unknown]
         if schema.split("-")[0] not in KNOWN_SCHEMAS:
-            warnings.append(f"host schema {schema!r} is not known; it was read by the keys present")
+            warnings.append(f"unknown host schema {schema!r}; it was read by the keys present")
         if self.untimed:
             warnings.append(f"{self.untimed} durations of nodes have no start and were left out")
         for name, attribute in list(self.attributes.items()):

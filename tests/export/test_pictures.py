@@ -183,7 +183,7 @@ def test_a_node_s_surroundings_are_drawn(tmp_path: Path) -> None:
         (("--to", "dot", "--edges", "lunch"), "no edges are of kind 'lunch'"),
         (("--to", "dot", "--rank", "7"), "no rank 7"),
         (("--to", "dot", "--around", "1"), "--around is about one rank"),
-        (("--to", "dot", "--steps", "x"), "'x' are no steps"),
+        (("--to", "dot", "--steps", "x"), "'x' are not a range of steps"),
     ],
 )
 def test_what_cannot_be_is_told(words: tuple[str, ...], says: str, tmp_path: Path) -> None:

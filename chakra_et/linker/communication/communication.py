@@ -211,7 +211,7 @@ def _suspects(views: Views, carriers: Carriers) -> list[str]:
     names = sorted({views.name(row).split("(")[0] for row in rows})[:_SHOWN]
     return [
         f"{len(rows)} kernels seem to communicate without a collective library "
-        f"({', '.join(names)}); nothing tells what they send, so they count as compute"
+        f"({', '.join(names)}); what they send is unknown, so they count as compute"
     ]
 
 
@@ -226,7 +226,7 @@ def _unsized(views: Views, found: Communications) -> list[str]:
     kinds = Counter(_kind_name(found.by_row[row]) for row in rows)
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     return [
-        f"{len(rows)} communication nodes have no size, as no input tells it{of_these}: {listed}"
+        f"{len(rows)} communication nodes have no size, as no input states it{of_these}: {listed}"
     ]
 
 
@@ -251,8 +251,7 @@ def _without_peer(found: Communications) -> list[str]:
     if not without:
         return []
     return [
-        f"{without} messages do not tell with which rank: no input does (simulators cannot run "
-        "them)"
+        f"{without} messages have no known peer: no input states it (simulators cannot run them)"
     ]
 
 

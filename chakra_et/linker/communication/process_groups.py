@@ -153,7 +153,7 @@ def _add_entry(table: GroupTable, entry: GroupEntry) -> None:
         ranks = _all_ranks(table, entry.name, size)
     elif not ranks and size:
         table.warnings.append(
-            f"process group {entry.name!r} has {size} ranks by {entry.source}, which cannot be"
+            f"process group {entry.name!r} has {size} ranks by {entry.source}, which is impossible"
         )
         size = 0
     table.add(

@@ -103,7 +103,7 @@ def attribution_warnings(found: Attribution) -> list[str]:
         return []
     return [
         f"External ids of {found.compared - found.agreeing} of {found.compared} device events "
-        "name another operation than the one around their launch; the launch was believed"
+        "name another operation than the one around their launch; the launch was used"
     ]
 
 

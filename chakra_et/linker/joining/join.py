@@ -68,7 +68,7 @@ def join_host(host: HostTrace, device: DeviceTrace) -> HostJoin:
     _compare_processes(host, device, ops, join)
     if host.is_timed:
         join.warnings.append(
-            "times that a tool has added to the host trace give way to those of the profile"
+            "times that a tool has added to the host trace were ignored: the profile has them"
         )
     return join
 

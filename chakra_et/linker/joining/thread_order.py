@@ -146,12 +146,12 @@ def _told(found: Iterations, short: str, long: str) -> list[str]:
         return [f"the {short} holds a part of what the {long} holds; it was joined with that part"]
     if found.alike == 1:
         return [
-            f"the {long} holds {count} parts like the {short}; it was joined with the part number "
+            f"the {long} holds {count} parts like the {short}; it was joined with part number "
             f"{place}, which {found.by} favour"
         ]
     return [
         f"the {long} holds {count} parts like the {short}, and {found.alike} of them fit as well; "
-        f"it was joined with the part number {place}, the first of these"
+        f"it was joined with part number {place}, the first of these"
     ]
 
 

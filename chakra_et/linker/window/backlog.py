@@ -88,5 +88,5 @@ def backlog_warnings(device: DeviceTrace, released: Rows) -> list[str]:
     begin = int(device.start_ns[device.role != Role.WORK].min(initial=int(released[rows].min())))
     return [
         f"{len(rows)} records of the window wait for work that was launched outside, until up to "
-        f"{(released[rows].max() - begin) / 1e6:.3f} ms after its start, as release_ns tells"
+        f"{(released[rows].max() - begin) / 1e6:.3f} ms after its start, as release_ns says"
     ]

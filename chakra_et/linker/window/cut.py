@@ -49,7 +49,7 @@ def window(steps: str | None, annotation: str | None) -> Window | None:
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last:
         raise ChakraError(
-            f"{steps!r} are no steps", remedy="Write them as 2..3, or 2 for one step."
+            f"{steps!r} are not a range of steps", remedy="Write them as 2..3, or 2 for one step."
         )
 
     def chosen(name: str) -> bool:

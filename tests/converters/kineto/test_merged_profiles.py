@@ -193,7 +193,7 @@ def test_each_process_has_a_device_where_nothing_else_tells(tmp_path: Path) -> N
         events += profile(rank, pid=5001 + rank, device=rank, collective=None, skew=3 * rank)
     found = converted(tmp_path, by_time(events))
     assert_each_has_its_own(found, 3)
-    assert any("not sure whose the devices 0, 1, 2" in w for w in found[0].report.warnings)
+    assert any("the processes of devices 0, 1, 2" in w for w in found[0].report.warnings)
 
 
 @pytest.mark.parametrize("without", [0, 1])

@@ -51,8 +51,8 @@ FOREIGN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "onnx runtime": ([span("model_run", "Session")], "ONNX Runtime"),
     "perf": ([span("swapper", "sched")], "ftrace or perf"),
     "clang": ([span("ExecuteCompiler")], "Clang"),
-    "nobody known": ([span("tick", "frobnicator")], "nothing in it tells who wrote it"),
-    "marks only": ([{**span("mark"), "ph": "i"}], "nothing in it tells who wrote it"),
+    "nobody known": ([span("tick", "frobnicator")], "its writer is unknown"),
+    "marks only": ([{**span("mark"), "ph": "i"}], "its writer is unknown"),
 }
 
 

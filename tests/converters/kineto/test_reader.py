@@ -60,8 +60,8 @@ def test_the_display_unit_does_not_scale_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"ts": "soon"}, "the time of event 'a' is no time"),
-        ({"dur": 1e300}, "the time of event 'a' is no time"),
+        ({"ts": "soon"}, "the time of event 'a' is not a number"),
+        ({"dur": 1e300}, "the time of event 'a' is not a number"),
         ({"name": 5}, r"traceEvents\[0\].name: Expected `str`"),
     ],
 )

@@ -184,7 +184,7 @@ def test_what_tells_nothing_is_left_out_with_its_time(tmp_path: Path) -> None:
     report = converted(device=profile.write(tmp_path / "d.json")).report
     assert report.records["riddle"].left_out == {"category not known to this version": 1}
     assert report.device_events.total == 0
-    (warning,) = [w for w in report.warnings if "nothing tells what they are" in w]
+    (warning,) = [w for w in report.warnings if "their meaning is unknown" in w]
     assert warning.startswith("3 records (15.500 us in all)")
     assert all(name in warning for name in ("riddle", "npu_user_annotation", "process '1'"))
 

@@ -80,7 +80,7 @@ def test_every_node_is_accounted_for() -> None:
 
 def test_old_layouts_have_their_callers_by_time() -> None:
     result = converted(SIMPLE_ADD)
-    assert any("numbered anew" in warning for warning in result.report.warnings)
+    assert any("were renumbered" in warning for warning in result.report.warnings)
     assert list(result.report.added) == [RESTS]
     assert callers(result, "aten::uniform_") == {"aten::rand"}
     assert callers(result, "[param|cuda]") == {"[pytorch|profiler|execution_trace|process]"}
@@ -156,8 +156,8 @@ def test_times_that_are_none(tmp_path: Path, ts: Any) -> None:
     path = changed(tmp_path, 3, ts=ts)
     result = converted(path)
     assert result.trace.nodes.where(name="aten::mm")[0].start_ns is None
-    assert repair_kinds(result.report) == {"time that is no number": 1}
-    with pytest.raises(ChakraError, match="time that is no number"):
+    assert repair_kinds(result.report) == {"time that is not a number": 1}
+    with pytest.raises(ChakraError, match="time that is not a number"):
         convert(path, strict=True)
 
 

@@ -160,8 +160,8 @@ def test_unknown_attributes_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attribute", "kind"),
     [
-        ({"name": "op_schema", "type": "string", "value": 5}, "op_schema that is no text"),
-        ({"name": "op_schema", "type": "string", "value": [5]}, "op_schema that is no text"),
+        ({"name": "op_schema", "type": "string", "value": 5}, "op_schema that is not a string"),
+        ({"name": "op_schema", "type": "string", "value": [5]}, "op_schema that is not a string"),
         ({"name": "x", "type": "string", "value": "b"}, "x that a node has twice"),
     ],
 )

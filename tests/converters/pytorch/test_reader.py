@@ -82,7 +82,7 @@ def test_keys_that_would_be_lost_are_named(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"id": "seven"}, r"nodes\[1\].id: Expected `int`"),
-        ({"id": -4}, "not sound: id that is no unsigned 64-bit integer"),
+        ({"id": -4}, "not sound: id that is not an unsigned 64-bit integer"),
         ({"name": None}, r"nodes\[1\].name: Expected `str`"),
         ({"inputs": 3}, r"nodes\[1\].inputs: Expected"),
     ],
@@ -101,7 +101,7 @@ def test_a_wrong_value_is_named_by_its_place(
 def test_an_id_that_is_no_number_is_named_by_its_node(tmp_path: Path) -> None:
     recording = HostRecording().op(3, "op")
     recording.nodes[2]["attrs"][0]["value"] = "many"
-    with pytest.raises(FormatError, match="rf_id that is no 64-bit integer"):
+    with pytest.raises(FormatError, match="rf_id that is not a 64-bit integer"):
         read_host(recording.write(tmp_path / "host.json"), strict=True)
 
 
@@ -138,5 +138,5 @@ def test_real_traces_of_every_schema_are_read_whole(data: Path, name: str) -> No
 def test_a_trace_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
     node = {"id": -1, "name": "aten::mm", "parent": 1}
     path = write_json(tmp_path / "h.json", {"schema": "1.0.1", "nodes": [node, node]})
-    with pytest.raises(FormatError, match="nothing is left of 2 nodes: id that is no unsigned"):
+    with pytest.raises(FormatError, match="nothing is left of 2 nodes: id that is not an unsigned"):
         read_host(path)

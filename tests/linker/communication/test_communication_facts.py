@@ -378,7 +378,7 @@ def test_a_size_that_cannot_be_is_none(tmp_path: Path, nelems: Any) -> None:
     profile.events[-1]["args"]["In msg nelems"] = nelems
     result = converted(device=profile.write(tmp_path / "d.json"))
     assert communication(result)[0][2] is None
-    said = "1 communication nodes have no size, as no input tells it: 1 ALL_REDUCE"
+    said = "1 communication nodes have no size, as no input states it: 1 ALL_REDUCE"
     assert said in result.report.warnings
 
 
@@ -392,7 +392,7 @@ def test_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None:
         ("gloo:barrier", CollectiveType.BARRIER, 0),
     ]
     assert (
-        "1 communication nodes have no size, as no input tells it (1 of them are operations that "
+        "1 communication nodes have no size, as no input states it (1 of them are operations that "
         "only the profile saw): 1 ALL_REDUCE"
     ) in result.report.warnings
 
@@ -403,7 +403,7 @@ def test_a_group_larger_than_can_be(tmp_path: Path, size: int) -> None:
     result = converted(device=Profile(info=info).op("a", 1, 1).write(tmp_path / "d.json"))
     (group,) = result.trace.groups
     assert (group.ranks, group.size, result.report.world_size) == ((), 0, None)
-    assert any("which cannot be" in warning for warning in result.report.warnings)
+    assert any("which is impossible" in warning for warning in result.report.warnings)
 
 
 @pytest.mark.parametrize("peer", [2**31, -1, "x", None])

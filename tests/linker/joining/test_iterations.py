@@ -109,7 +109,7 @@ def test_shapes_favour_a_place(tmp_path: Path, favoured: int, gaps: bool) -> Non
     result = convert(tmp_path, iteration_host(size=8), profile)
     assert joined_steps(result) == {favoured}
     assert result.report.joins[0].matched == OPS
-    assert any(f"the part number {favoured + 1}" in w for w in result.report.warnings)
+    assert any(f"part number {favoured + 1}" in w for w in result.report.warnings)
     assert any("input shapes favour" in w for w in result.report.warnings)
 
 
@@ -220,4 +220,4 @@ def test_real_steps_are_found_without_ids(data: Path, step: int, short: str) -> 
     joined = join.record != NO_ROW
     assert np.array_equal(truth[join.record[joined]], host.rf_id[joined])
     assert np.count_nonzero(joined) == 2206
-    assert f"the part number {step}, which" in join.warnings[0]
+    assert f"part number {step}, which" in join.warnings[0]

@@ -70,7 +70,7 @@ def test_a_window_with_nothing_in_it_says_what_there_is(tmp_path: Path) -> None:
         convert(host, device, annotation="ProfileStep#7")
     with pytest.raises(ChakraError, match="It has no name like it"):
         convert(host, device, annotation="forward")
-    with pytest.raises(ChakraError, match="are no steps"):
+    with pytest.raises(ChakraError, match="are not a range of steps"):
         convert(host, device, steps="x")
     with pytest.raises(ChakraError, match="both steps and an annotation"):
         convert(host, device, steps="2", annotation="a")
