@@ -84,16 +84,18 @@ _OUTSIDE: Final = (
 def late_rank(run: Run, found: Arrivals) -> tuple[int | None, float]:
     """The rank that others wait for most, with the share of the run that they wait for it.
 
-    None where that is little, or where no rank makes the others wait more than the rest together.
+    None where that is little, or where no rank makes the others wait more than the rest together,
+    and twice as much as any other: ranks that wait for each other in turn limit nothing alone.
     """
     begin, end = run.span
     awaited = found.awaited_ns
     if len(awaited) < 2 or end <= begin:
         return None, 0.0
     rank = max(awaited, key=lambda one: (awaited[one], -one))
-    share = awaited[rank] / (end - begin)
-    alone = 2 * awaited[rank] > sum(awaited.values())
-    return (rank, share) if alone and share >= LATE_RANK else (None, share)
+    part = awaited[rank] / (end - begin)
+    others = [ns for one, ns in awaited.items() if one != rank]
+    alone = awaited[rank] > sum(others) and awaited[rank] >= 2 * max(others)
+    return (rank, part) if alone and part >= LATE_RANK else (None, part)
 
 
 def _host(run: Run) -> str:

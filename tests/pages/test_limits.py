@@ -66,6 +66,23 @@ def test_waiting_is_counted_for_those_who_wait_and_for_the_one_they_wait_for() -
     assert [(m.last, m.skew_ns) for m in found.meetings] == [(1, 6 * MS)]
 
 
+def in_turn(rank: Rank) -> None:
+    """First rank 1 is late by 6 ms, then rank 0 by 4."""
+    number = rank.coordinate("rank")
+    with rank.on(stream=0):
+        done = None
+        for late, ms in ((1, 7), (0, 5)):
+            done = rank.compute("gemm", duration_ns=(ms if number == late else 1) * MS, after=done)
+            done = rank.all_reduce("rank", 1 << 20, after=done, duration_ns=MS)
+
+
+def test_ranks_that_wait_for_each_other_in_turn_limit_nothing_alone() -> None:
+    run = make_run(built(in_turn))
+    found = arrivals(run)
+    assert found.awaited_ns == {0: 4 * MS, 1: 6 * MS}
+    assert verdict(run, run_path(run), found).rank is None
+
+
 def hidden(rank: Rank) -> None:
     """Rank 1 is late to a collective, beside which the others compute all the time."""
     late = rank.coordinate("rank") == 1
