@@ -18,7 +18,8 @@ def group_edges(
     """Edges between neighbours in each process group, in the order in which they were asked for.
 
     Evidence: the group's name and recorded times. Communications of one group that overlap in time
-    (sends and receives in one batch) have no edge between them.
+    (sends and receives in one batch) have no edge between them. Neither have those of different
+    worker threads: a free worker takes what is asked for next, and does not wait for the others.
     """
     named = [row for row, facts in communication.items() if facts.group is not None]
     rows = np.array(named, np.int64)
@@ -30,5 +31,8 @@ def group_edges(
     order = np.lexsort((table.start_ns[rows], issued_ns[rows], group.ravel()))
     rows, group = rows[order], group.ravel()[order]
     follows = (group[1:] == group[:-1]) & (table.end_ns[rows][:-1] <= table.start_ns[rows][1:])
+    by_worker = np.isin(rows, workers.transfers)
+    lane = table.lane[rows]
+    follows &= ~(by_worker[1:] & by_worker[:-1] & (lane[1:] != lane[:-1]))
     places = np.flatnonzero(follows)
     return EdgeList.by(Evidence.GROUP_ORDER, rows[places], rows[places + 1])
