@@ -104,9 +104,13 @@ def test_ranks_foretell_each_other(ranks: dict[int, Trace]) -> None:
             assert foretold == pytest.approx(spans[b], rel=0.005), (a, b)
 
 
-def test_steps_foretell_each_other(data: Path) -> None:
-    device = data / "torchrec4/device.0.json.gz"
-    steps = [convert(None, device, steps=str(step)).trace for step in (4, 5, 6)]
+@pytest.mark.parametrize(
+    ("run", "numbers"), [("torchrec4", (4, 5, 6)), ("torch213/ddp_2rank", (1, 2, 3))]
+)
+def test_steps_foretell_each_other(data: Path, run: str, numbers: tuple[int, ...]) -> None:
+    host, device = data / run / "host.0.json.gz", data / run / "device.0.json.gz"
+    pair = (host if host.exists() else None, device)
+    steps = [convert(*pair, steps=str(step)).trace for step in numbers]
     spans = [span(trace) for trace in steps]
     errors = [span(times_of(a, b).trace) / spans[j] - 1
               for a in steps for j, b in enumerate(steps) if a is not b]  # fmt: skip
