@@ -77,6 +77,10 @@ class Window:
 
     def abandon(self) -> None:
         """Stop, and write nothing."""
+        if not self._started:
+            # Kineto goes back from being ready by starting, and no other way.
+            self._started = True
+            self.profiler.start_trace()
         self._end()
         self._stop()
 
