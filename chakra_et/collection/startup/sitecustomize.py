@@ -12,17 +12,16 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
 
 
 def _package() -> None:
-    """Make `chakra_et` importable, where the Python that runs this does not have it."""
-    if "chakra_et" not in sys.modules and find_spec("chakra_et") is None:
-        spec = spec_from_file_location(
-            "chakra_et",
-            os.path.join(_PACKAGE, "__init__.py"),  # noqa: PTH118
-            submodule_search_locations=[_PACKAGE],
-        )
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules["chakra_et"] = module_from_spec(spec)
-        spec.loader.exec_module(module)
+    """Make `chakra_et` that of the command, whether the Python that runs this has one or not."""
+    spec = spec_from_file_location(
+        "chakra_et",
+        os.path.join(_PACKAGE, "__init__.py"),  # noqa: PTH118
+        submodule_search_locations=[_PACKAGE],
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["chakra_et"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
 
 
 def _next() -> None:
