@@ -1,14 +1,16 @@
-"""What a program says that it communicates, and what a trace says of it; needs no PyTorch."""
+"""What a program and PyTorch say of a run, and what a trace says of it; needs no PyTorch."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from chakra_et import operator_times
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import Node, Trace
 
@@ -57,6 +59,60 @@ def read_truth(directory: Path, rank: int) -> list[Communication]:
 
 def _file(directory: Path, rank: int) -> Path:
     return directory.with_name(f"{directory.name}.truth.{rank}.json")
+
+
+@dataclass(frozen=True)
+class Times:
+    """How often an operator ran, and how long, in microseconds: by itself, and in all.
+
+    `own_us` is None in PyTorch's table of what begins on one thread and ends on another, as
+    transfers of gloo do.
+    """
+
+    calls: int
+    own_us: float | None
+    all_us: float
+
+
+def write_averages(directory: Path, rank: int, table: dict[str, Times]) -> None:
+    """Write PyTorch's own table of times by operator, beside the directory."""
+    content = {name: asdict(times) for name, times in table.items()}
+    _averages_file(directory, rank).write_text(json.dumps(content))
+
+
+def read_averages(directory: Path, rank: int) -> dict[str, Times]:
+    """PyTorch's own table of times by operator."""
+    content = json.loads(_averages_file(directory, rank).read_bytes())
+    return {name: Times(**times) for name, times in content.items()}
+
+
+def _averages_file(directory: Path, rank: int) -> Path:
+    return directory.with_name(f"{directory.name}.averages.{rank}.json")
+
+
+def averages(trace: Trace) -> dict[str, Times]:
+    """The same table of a trace."""
+    found: dict[str, Times] = {}
+    for item in operator_times(trace):
+        if item.name is not None:
+            name = re.sub(r"ProfilerStep#\d+", "ProfilerStep*", item.name)
+            before = found.get(name, Times(0, 0.0, 0.0))
+            own_us = (before.own_us or 0.0) + (item.self_ns + item.wait_ns) / 1000
+            all_us = before.all_us + item.total_ns / 1000
+            found[name] = Times(before.calls + item.calls, own_us, all_us)
+    return found
+
+
+def unlike(theirs: dict[str, Times], ours: dict[str, Times], within: float) -> list[str]:
+    """The operators of which two tables say something else, by more than a share; and rounding."""
+    wrong = sorted(theirs.keys() ^ ours.keys())
+    for name in theirs.keys() & ours.keys():
+        a, b = theirs[name], ours[name]
+        pairs = [(a.all_us, b.all_us)] + ([] if a.own_us is None else [(a.own_us, b.own_us or 0)])
+        near = all(abs(x - y) <= max(within * x, 0.002 * a.calls) for x, y in pairs)
+        if not near or a.calls != b.calls or (a.own_us is None and not name.startswith("gloo:")):
+            wrong.append(f"{name}: {a}, {b}")
+    return wrong
 
 
 def communication(trace: Trace) -> list[Node]:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 
 from chakra_et import collect
-from recording.truth import Communication, write_truth
+from recording.truth import Communication, Times, write_averages, write_truth
 
 # The profiler gets ready, and DDP, which sorts its gradient buckets anew after the first backward
 # pass, settles.
@@ -39,11 +38,6 @@ def pair_of(directory: Path, rank: int) -> Pair:
     return Pair(directory / f"host.{rank}.json.gz", directory / f"device.{rank}.json.gz")
 
 
-def averages_file(directory: Path, rank: int) -> Path:
-    """Where PyTorch's own table of times by operator is, beside the directory."""
-    return directory.with_name(f"{directory.name}.averages.{rank}.json")
-
-
 def record(
     step: Step, directory: Path, *, steps: int = 1, rank: int = 0, tells: bool = False
 ) -> None:
@@ -51,9 +45,7 @@ def record(
 
     With `tells`, what the step says that it communicates is written beside the directory:
     `<directory>.truth.<rank>.json`, and PyTorch's own account of the times of operators,
-    `<directory>.averages.<rank>.json`: name, calls, microseconds of their own and in all. Of what
-    begins on one thread and ends on another, as transfers of gloo do, PyTorch's table has no own
-    time: null.
+    `<directory>.averages.<rank>.json`.
     """
     truth: list[Communication] = []
     torch.set_num_threads(1)
@@ -65,13 +57,13 @@ def record(
     _forget_the_machine(pair_of(directory, rank).device)
     if tells:
         write_truth(directory, rank, truth)
-        rows = [_row(item) for item in recording.profiler.key_averages()]
-        averages_file(directory, rank).write_text(json.dumps(rows))
+        table = recording.profiler.key_averages()
+        write_averages(directory, rank, {item.key: _times(item) for item in table})
 
 
-def _row(item: Any) -> tuple[str, int, float | None, float]:
+def _times(item: Any) -> Times:
     own_us = None if item.is_async else item.self_cpu_time_total
-    return item.key, item.count, own_us, item.cpu_time_total
+    return Times(item.count, own_us, item.cpu_time_total)
 
 
 def _forget_the_machine(device: Path) -> None:
