@@ -126,7 +126,7 @@ def _show(console: Console, output: Path, scaled: Scaled, verbose: bool) -> None
             say(console, f"  {axis['axis']:<12} {axis['from']}{grows} ({axis['evidence']})")
     for text in _notes(told):
         say(console, f"  {text}")
-    if "tp" in scaled.plan.sizes:
+    if scaled.plan.widens:
         say(
             console,
             "  tp: each rank keeps its part of every layer, so the model is wider than it was; "

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from chakra_et.build import Grid
 from chakra_et.errors import ChakraError
 from chakra_et.scale.layout import Layout
+from chakra_et.scale.roles import role_called
 from chakra_et.scale.sizes import refuse_axis
 
 LARGEST_WORLD: Final = 1 << 20
@@ -46,10 +48,9 @@ def new_sizes(layout: Layout, degrees: Mapping[str, Degree]) -> dict[str, int]:
             remedy="Record or generate two at least.",
         )
     for name, degree in degrees.items():
-        axis, inner = name, 1
-        if name == "dp" and "dp" not in grid.axes and "edp" in grid.axes:
-            axis, inner = "edp", grid.axes.get("ep", 1)
-        if axis not in grid.axes:
+        axis = axis_of(name, grid)
+        inner = grid.axes.get("ep", 1) if axis == "edp" else 1
+        if axis is None:
             raise _no_axis(name, layout)
         refuse_axis(axis)
         sizes[axis] = _size(name, degree, grid.axes[axis], inner)
@@ -59,6 +60,12 @@ def new_sizes(layout: Layout, degrees: Mapping[str, Degree]) -> dict[str, int]:
             f"that would be {ranks:,} ranks", remedy=f"{LARGEST_WORLD:,} are the most there can be."
         )
     return sizes
+
+
+def axis_of(role: str, grid: Grid) -> str | None:
+    """The axis of a role: with experts, replicas lie on `edp`. None where there is no such axis."""
+    called = {role_called(axis) or axis: axis for axis in grid.axes}
+    return called.get(role, called.get("edp") if role == "dp" else None)
 
 
 def _no_axis(name: str, layout: Layout) -> ChakraError:
@@ -78,8 +85,10 @@ def _size(name: str, degree: Degree, size: int, inner: int) -> int:
             remedy=f"Write --{name} {old}->{degree.new}.",
         )
     if size == 1:
+        among = f", all of it expert-parallel (ep {inner})" if inner > 1 else ""
         raise ChakraError(
-            f"{name} is {old}: nothing in the set tells what more ranks of it would communicate",
+            f"{name} is {old}{among}: nothing in the set tells what more ranks of it would "
+            "communicate",
             remedy="Record or generate two of them at least.",
         )
     if degree.new <= old:

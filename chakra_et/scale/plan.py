@@ -18,6 +18,7 @@ from chakra_et.scale.families import Kin, find_kin, spans
 from chakra_et.scale.grown import GrownWorkload
 from chakra_et.scale.layout import Layout, find_layout
 from chakra_et.scale.programs import Alike, check_messages, family_names, find_alike, told
+from chakra_et.scale.roles import role_called
 from chakra_et.scale.sizes import Gathered, Rule, rules_of
 from chakra_et.scale.sources import Source, read_sources
 
@@ -35,6 +36,11 @@ class ScalePlan:
     workload: GrownWorkload
     alike: list[Alike]
     sources: list[Source]
+
+    @property
+    def widens(self) -> bool:
+        """Whether tensor-parallel ranks are added, each with its own part: a wider model."""
+        return any(role_called(axis) == "tp" for axis in self.sizes)
 
 
 def plan_scale(

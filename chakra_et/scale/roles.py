@@ -15,7 +15,7 @@ from chakra_et.scale.sources import Source
 _WORDS: Final = (
     ("edp", r"(mesh[-_])?(edp|expert[-_ ]?data.*)"),
     ("ep", r"(mesh[-_])?(ep|expert([-_ ]?(model))?([-_ ]?parallel)?([-_ ]?group)?)"),
-    ("tp", r"(mesh[-_])?(tp|(tensor|model)([-_ ]model)?[-_ ]?parallel.*|tensor)"),
+    ("tp", r"(mesh[-_])?(tp|(tensor|model)([-_ ]model)?[-_ ]?parallel.*|tensor|model)"),
     ("dp", r"(mesh[-_])?(dp|data([-_ ]?parallel.*)?|ddp|fsdp|replicate|shard)"),
     ("pp", r"(mesh[-_])?(pp|pipe(line)?.*)"),
     ("cp", r"(mesh[-_])?(cp|context.*)"),
@@ -28,14 +28,20 @@ _OFTEN: Final = 4
 """So many collectives of one size in a step are one for each layer."""
 
 
+def role_called(text: str) -> str | None:
+    """The role that groups or axes of a name have; None for another name."""
+    found = (r for r, pattern in _WORDS if re.fullmatch(pattern, text.strip(), re.IGNORECASE))
+    return next(found, None)
+
+
 def role_of_family(kin: Kin, sources: Sequence[Source], *, only: bool) -> tuple[str, str] | None:
     """The role of a family, and how it is known; None where nothing tells.
 
     `only` says that no other family lies on the same axis.
     """
-    for role, pattern in _WORDS:
-        if re.fullmatch(pattern, kin.purpose.strip(), re.IGNORECASE):
-            return role, f"groups called {kin.purpose!r}"
+    role = role_called(kin.purpose)
+    if role is not None:
+        return role, f"groups called {kin.purpose!r}"
     return _carried(kin, sources, only=only)
 
 

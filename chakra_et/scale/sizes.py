@@ -15,7 +15,7 @@ from typing import Final
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
 from chakra_et.scale.families import Kin
-from chakra_et.scale.roles import SHARED_PHASES
+from chakra_et.scale.roles import SHARED_PHASES, role_called
 
 _C: Final = CollectiveType
 _KEPT: Final = frozenset({_C.ALL_REDUCE, _C.REDUCE, _C.BROADCAST, _C.BARRIER})
@@ -47,8 +47,9 @@ class Rule(Enum):
 
 def refuse_axis(axis: str) -> None:
     """Raise ChakraError for an axis that cannot grow by copying ranks."""
-    if axis not in GROWING:
-        why = _WHY_NOT.get(axis, "what it is for is not known")
+    role = role_called(axis)
+    if role not in GROWING:
+        why = _WHY_NOT.get(role or "", "what it is for is not known")
         raise ChakraError(
             f"axis {axis} cannot grow: {why}",
             remedy="Generate the set with that degree (`chakra generate`), or record it.",
@@ -69,7 +70,8 @@ def rules_of(kin: Kin, axis: str, gathered: Gathered | None) -> dict[int, Rule]:
 def _rule(kin: Kin, type: int, axis: str, gathered: Gathered | None) -> Rule:
     if type in _KEPT:
         return Rule.KEPT
-    if axis != "tp":
+    wider = role_called(axis) == "tp"
+    if not wider:
         if type == _C.ALL_TO_ALL:
             return Rule.KEPT
         if type in _SCATTERED:
@@ -77,10 +79,10 @@ def _rule(kin: Kin, type: int, axis: str, gathered: Gathered | None) -> Rule:
         if type == _C.ALL_GATHER:
             return _gather_rule(kin, gathered)
     name = CollectiveType(type).name
-    if axis == "tp":
+    if wider:
         raise ChakraError(
-            f"axis tp cannot grow: {kin.name!r} runs {name}, so operators between work on parts "
-            "that would change (sequence parallelism, gathered outputs)",
+            f"axis {axis} cannot grow: {kin.name!r} runs {name}, so operators between work on "
+            "parts that would change (sequence parallelism, gathered outputs)",
             remedy="Generate the set with that degree (`chakra generate`).",
         )
     raise ChakraError(

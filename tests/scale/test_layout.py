@@ -104,6 +104,15 @@ def summing(place: Path, workload: Workload, families: list[str]) -> Path:
     return place
 
 
+def test_axes_that_other_makers_call_otherwise(tmp_path: Path) -> None:
+    """A grid of `model` and `data`, as of a workload text, has tp and dp."""
+    place = summing(tmp_path / "set", Workload(model=2, data=2), ["model", "data"])
+    for asked, axis in (("dp", "data"), ("tp", "model")):
+        made = plan_scale(place, {asked: Degree(6)})
+        assert made.sizes == {axis: 6}
+        assert made.widens == (asked == "tp")
+
+
 def test_what_was_told_goes_before_what_is_found(tmp_path: Path) -> None:
     """Two axes in one group: nothing tells them apart, but the user may."""
     place = stripped(summing(tmp_path / "set", Workload(rank=8), ["rank"]), lambda _group: "")

@@ -99,6 +99,8 @@ def test_a_set_of_one_rank(tmp_path: Path) -> None:
 def test_experts_lie_within_replicas(tmp_path: Path) -> None:
     place = generated(tmp_path / "set", model=EXPERTS, dp=4, ep=2)
     assert "dp 7 is no multiple of the 2 expert-parallel ranks" in problem_of(place, dp=7)
+    place = generated(tmp_path / "whole", model=EXPERTS, dp=4, ep=4)
+    assert "dp is 4, all of it expert-parallel (ep 4): nothing" in problem_of(place, dp=8)
 
 
 def test_nothing_to_grow(pair: Path, tmp_path: Path) -> None:
