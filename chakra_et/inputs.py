@@ -58,6 +58,21 @@ class Input:
         return self.format.view
 
     @property
+    def holds_trace(self) -> bool:
+        """Whether it is an ET, in whatever form."""
+        return self.view is View.TRACE
+
+    @property
+    def holds_both(self) -> bool:
+        """Whether it holds the host's and the device's view."""
+        return self.view is View.BOTH
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it is of a format that is only recognised."""
+        return self.view is View.NONE
+
+    @property
     def bytes(self) -> int:
         """About how many bytes of content the file has, without compression."""
         return plain_bytes(self.path)

@@ -11,24 +11,20 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.checked_files import is_et, look, read_et
 from chakra_et.conversion import convert
-from chakra_et.converters.et import decode_et
-from chakra_et.converters.et.format import FORMAT as ET
-from chakra_et.converters.et.wire import WireError
-from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.inputs import Input, open_input
+from chakra_et.file_facts import FileFacts
+from chakra_et.inputs import Input
 from chakra_et.io.guard import reading
-from chakra_et.io.source import first_bytes, read_all
+from chakra_et.io.source import read_all
 from chakra_et.model import Trace, TraceSet
 from chakra_et.search import names_in
-from chakra_et.validators.file_facts import FileFacts, file_facts
 from chakra_et.validators.json_inputs import JsonFacts, json_facts
 from chakra_et.validators.view import RunView, TraceView
 
 GROUP_FILE: Final = "comm_groups.json"
 _RANKED: Final = re.compile(r"(?P<prefix>.*?)\.?(?P<rank>\d+)\.(et|json)(\.gz|\.zst)?")
-_ET_NAME: Final = re.compile(r".*\.(et|eg)(\.gz|\.zst)?")
 
 
 @dataclass
@@ -91,8 +87,8 @@ def _others_beside(
         match = _RANKED.fullmatch(path.name)
         if match is None or match["prefix"] != prefix or int(match["rank"]) in taken:
             continue
-        given = _look(path) if path.is_file() else None
-        if not isinstance(given, Input) or given.view is not View.TRACE:
+        given = look(path) if path.is_file() else None
+        if not isinstance(given, Input) or not given.holds_trace:
             continue
         with suppress(ChakraError):
             view = _read(given, Inputs())
@@ -111,14 +107,14 @@ def _given(paths: Iterable[str | Path], inputs: Inputs, skip_others: bool) -> li
     for path in map(Path, paths):
         names = names_in(path)
         if names is None:
-            taken = _look(path)
+            taken = look(path)
             if isinstance(taken, Input):
                 found.setdefault(path, taken)
             elif not (skip_others and path.is_file()):
                 inputs.paths.append(path)
                 inputs.unreadable.append(taken)
             continue
-        inside = [_look(path / name) for name in sorted(names)]
+        inside = [look(path / name) for name in sorted(names)]
         taken_in = {given.path: given for given in inside if isinstance(given, Input)}
         if not taken_in:
             inputs.unreadable.append(
@@ -126,17 +122,6 @@ def _given(paths: Iterable[str | Path], inputs: Inputs, skip_others: bool) -> li
             )
         found |= taken_in
     return list(found.values())
-
-
-def _look(path: Path) -> Input | ChakraError:
-    """A file as an input, or why it is none; a damaged file whose name is that of an ET is one."""
-    try:
-        given = open_input(path)
-    except ChakraError as error:
-        # Whoever calls a file .et means one: say what is wrong with its bytes.
-        named = isinstance(error, FormatError) and _ET_NAME.fullmatch(path.name)
-        return Input(path, str(path), ET) if named else error
-    return given if given.view is not View.NONE else given.refused("a trace")
 
 
 def _read(given: Input, inputs: Inputs) -> TraceView | None:
@@ -147,31 +132,22 @@ def _read(given: Input, inputs: Inputs) -> TraceView | None:
 
 def _read_unguarded(given: Input, inputs: Inputs) -> TraceView | None:
     path = given.path
-    if given.view is View.BOTH:
+    if given.holds_both:
         return TraceView(convert(path).trace, _rank_of(path), str(path))
-    if given.format is ET:
-        return _read_et(path, read_all(path), inputs)
+    if is_et(given):
+        return _read_et(path, inputs)
     if given.format.schema is not None:
         inputs.documents.append(json_facts(path, given.format.schema, read_all(path)))
-    if given.view is not View.TRACE:
+    if not given.holds_trace:
         return None
     return TraceView(given.read(), _rank_of(path), str(path))
 
 
-def _read_et(path: Path, data: bytes, inputs: Inputs) -> TraceView | None:
-    facts = file_facts(path, first_bytes(path, 4), data)
+def _read_et(path: Path, inputs: Inputs) -> TraceView | None:
+    facts, trace, problem = read_et(path)
     inputs.files.append(facts)
-    problem = facts.no_metadata or (facts.broken and f"byte {facts.broken[0]}: {facts.broken[1]}")
-    if facts.size == 0:
-        problem = "the file is empty"
-    if problem is None:
-        try:
-            trace = decode_et(data[: facts.whole] if facts.cut else data)
-        except WireError as error:
-            facts.broken = (error.at, str(error))
-            problem = f"byte {error.at}: {error}"
-    if problem is not None:
-        inputs.unreadable.append(FormatError(problem, path=path))
+    if trace is None:
+        inputs.unreadable.append(FormatError(problem or "", path=path))
         return None
     view = TraceView(trace, path=str(path))
     if view.rank is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from chakra_et.validators.file_facts import FileFacts
+from chakra_et.file_facts import FileFacts
 from chakra_et.validators.finding import Hits
 from chakra_et.validators.json_inputs import JsonFacts
 from chakra_et.validators.view import RunView, TraceView

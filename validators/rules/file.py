@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from chakra_et.validators.file_facts import NAME, FileFacts
-from chakra_et.validators.finding import NOTHING, Hits
+from chakra_et.file_facts import NAME, FileFacts
+from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import file_rule
 
 _VERSIONS: Final = ("", "0.0.4", "1.0.0")
@@ -23,7 +23,7 @@ def broken_framing(facts: FileFacts) -> Hits:
     """Lengths that no record can have, and fields that are none."""
     if facts.broken is None:
         return NOTHING
-    return facts.hit(f"byte {facts.broken[0]}: {facts.broken[1]}")
+    return _hit(facts, f"byte {facts.broken[0]}: {facts.broken[1]}")
 
 
 @file_rule(
@@ -37,7 +37,7 @@ def truncated(facts: FileFacts) -> Hits:
     if facts.cut is None:
         return NOTHING
     at, missing = facts.cut
-    return facts.hit(f"{missing} bytes of the record at byte {at} are missing")
+    return _hit(facts, f"{missing} bytes of the record at byte {at} are missing")
 
 
 @file_rule(
@@ -48,7 +48,7 @@ def truncated(facts: FileFacts) -> Hits:
 )
 def no_metadata(facts: FileFacts) -> Hits:
     """A node, or the metadata of an old schema, where the metadata has to be."""
-    return NOTHING if facts.no_metadata is None else facts.hit(facts.no_metadata)
+    return NOTHING if facts.no_metadata is None else _hit(facts, facts.no_metadata)
 
 
 @file_rule(
@@ -60,8 +60,8 @@ def no_metadata(facts: FileFacts) -> Hits:
 def empty_metadata(facts: FileFacts) -> Hits:
     """Metadata of no bytes, or a file of none."""
     if facts.size == 0:
-        return facts.hit("the file has no bytes at all")
-    return facts.hit("a record of 0 bytes at byte 0") if facts.empty_metadata else NOTHING
+        return _hit(facts, "the file has no bytes at all")
+    return _hit(facts, "a record of 0 bytes at byte 0") if facts.empty_metadata else NOTHING
 
 
 @file_rule(
@@ -74,7 +74,7 @@ def unknown_version(facts: FileFacts) -> Hits:
     """A version other than those of the present schema."""
     if facts.version is None or facts.version in _VERSIONS:
         return NOTHING
-    return facts.hit(f"version {facts.version!r}; known are {', '.join(_VERSIONS[1:])}")
+    return _hit(facts, f"version {facts.version!r}; known are {', '.join(_VERSIONS[1:])}")
 
 
 @file_rule(
@@ -86,7 +86,7 @@ def unknown_version(facts: FileFacts) -> Hits:
 )
 def compressed(facts: FileFacts) -> Hits:
     """A file in gzip or zstd, or in a zip archive."""
-    return NOTHING if facts.compression is None else facts.hit(facts.compression)
+    return NOTHING if facts.compression is None else _hit(facts, facts.compression)
 
 
 @file_rule(
@@ -97,7 +97,7 @@ def compressed(facts: FileFacts) -> Hits:
 )
 def odd_name(facts: FileFacts) -> Hits:
     """A name that no simulator makes up."""
-    return NOTHING if NAME.fullmatch(facts.path.name) else facts.hit(facts.path.name)
+    return NOTHING if NAME.fullmatch(facts.path.name) else _hit(facts, facts.path.name)
 
 
 @file_rule(
@@ -111,7 +111,7 @@ def trailing_zeros(facts: FileFacts) -> Hits:
     """Bytes of zero behind the records, or between them."""
     if not facts.empty:
         return NOTHING
-    return facts.hit(f"{facts.empty} empty records, the first at byte {facts.first_empty}")
+    return _hit(facts, f"{facts.empty} empty records, the first at byte {facts.first_empty}")
 
 
 @file_rule(
@@ -122,4 +122,9 @@ def trailing_zeros(facts: FileFacts) -> Hits:
 )
 def read_only(facts: FileFacts) -> Hits:
     """A file that this user may not write."""
-    return NOTHING if facts.writable else facts.hit("no permission to write")
+    return NOTHING if facts.writable else _hit(facts, "no permission to write")
+
+
+def _hit(facts: FileFacts, evidence: str) -> Hits:
+    """One hit about the file."""
+    return Hits.of([Finding(evidence, facts.rank, path=str(facts.path))])

@@ -1,56 +1,19 @@
-"""What the bytes of an ET file tell before anybody asks what they mean."""
+"""The records of an ET file, counted without being read."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.old_schema import OldSchemaError, refuse_old_schema
 from chakra_et.converters.et.wire import BYTES, WireError, read_tag, read_varint, skip
-from chakra_et.validators.finding import Finding, Hits
-
-NAME: Final = re.compile(r"(?P<prefix>.+)\.(?P<rank>\d+)\.et")
-"""The name of a file that simulators open: prefix and rank."""
+from chakra_et.file_facts import FileFacts
 
 _ZEROS: Final = re.compile(rb"\0+")
 _COMPRESSION: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd", b"PK": "a zip archive"}
-
-
-@dataclass
-class FileFacts:
-    """The records of an ET file, counted without being read, and what is odd about them."""
-
-    path: Path
-    size: int
-    compression: str | None = None
-    writable: bool = True
-    records: int = 0
-    """Whole records, the metadata included."""
-    whole: int = 0
-    """Where the last whole record ends."""
-    empty: int = 0
-    """How many records have no content, behind the first one."""
-    first_empty: int = 0
-    """Where the first of these is."""
-    empty_metadata: bool = False
-    version: str | None = None
-    """The version that the metadata tells; None if there is no metadata."""
-    no_metadata: str | None = None
-    """Why the first record is no metadata of today."""
-    broken: tuple[int, str] | None = None
-    """Where and why the bytes are no sequence of records."""
-    cut: tuple[int, int] | None = None
-    """Where the last record begins and how many bytes of it are missing."""
-
-    def hit(self, evidence: str) -> Hits:
-        """One hit about the file."""
-        match = NAME.fullmatch(self.path.name)
-        rank = int(match["rank"]) if match else None
-        return Hits.of([Finding(evidence, rank, path=str(self.path))])
 
 
 def file_facts(path: Path, raw: bytes, data: bytes) -> FileFacts:
