@@ -13,8 +13,8 @@ from chakra_et.converters.kineto import split_processes
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.inputs import Input, open_input, read_both
-from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.output import make_directory, size_of
+from chakra_et.io.protected import inputs_protected, refuse_input
 from chakra_et.linker import link
 from chakra_et.linker.communication.accounts import Told
 from chakra_et.linker.guesses.other_ranks import Verdict
@@ -113,7 +113,7 @@ def convert(
     if host is None and device is None:
         raise ChakraError("nothing to convert", remedy="Give a host trace, a profile, or both.")
     options = Options(strict, window(steps, annotation), align_clocks)
-    with inputs_kept(host, device):
+    with inputs_protected(host, device):
         if output is not None:
             refuse_input(output)
         conversion = convert_one(_pair(host, device, rank), options)

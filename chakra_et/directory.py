@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 
 from chakra_et.conversion import Conversion, Options, PathLike, convert_one, convert_pair
 from chakra_et.errors import ChakraError
-from chakra_et.io.aside import Aside
-from chakra_et.io.kept import inputs_kept, refuse_input
 from chakra_et.io.memory import available_bytes
 from chakra_et.io.output import is_standard_output, make_directory
+from chakra_et.io.protected import inputs_protected, refuse_input
+from chakra_et.io.worker import Worker
 from chakra_et.linker.communication.across_ranks import settle
 from chakra_et.linker.guesses.other_ranks import Verdict, judged_by_others
 from chakra_et.linker.window import window
@@ -89,7 +89,7 @@ def convert_files(
     if rank is not None:
         _expect_one(pairs, "--rank sets one rank")
         pairs = [replace(pairs[0], asked=rank)]
-    with inputs_kept(*(file.path for pair in pairs for file in pair.files)):
+    with inputs_protected(*(file.path for pair in pairs for file in pair.files)):
         if target is not None and names_a_file(target):
             _expect_one(pairs, "this names one file", target)
             found = [_convert_to_file(target, pairs[0], options)]
@@ -228,15 +228,15 @@ def _convert_all(
         outcomes = crew.counted(starmap(_tried, work), len(work))
     else:
         # Threads only wait here; the work is done by an interpreter of its own for each pair.
-        running: list[Aside] = []
+        running: list[Worker] = []
         with ThreadPoolExecutor(crew.jobs) as pool:
             try:
                 outcomes = crew.counted(
-                    pool.map(lambda item: _tried_aside(running, *item), work), len(work)
+                    pool.map(lambda item: _tried_in_worker(running, *item), work), len(work)
                 )
             except BaseException:
-                for aside in running:
-                    aside.end()
+                for worker in running:
+                    worker.end()
                 raise
     converted = [outcome for outcome in outcomes if not isinstance(outcome, ChakraError)]
     for pair, outcome in zip(pairs, outcomes, strict=True):
@@ -252,12 +252,14 @@ def _tried(pair: Pair, options: Options, stage: Path | None) -> Outcome:
         return error
 
 
-def _tried_aside(running: list[Aside], pair: Pair, options: Options, stage: Path | None) -> Outcome:
+def _tried_in_worker(
+    running: list[Worker], pair: Pair, options: Options, stage: Path | None
+) -> Outcome:
     """As `_tried`, by another interpreter, which joins those that are `running`."""
     try:
-        with Aside(__name__, "convert_and_write", pair, options, stage) as aside:
-            running.append(aside)
-            found: list[Conversion] = aside.result()
+        with Worker(__name__, "convert_and_write", pair, options, stage) as worker:
+            running.append(worker)
+            found: list[Conversion] = worker.result()
             return found
     except ChakraError as error:
         return error

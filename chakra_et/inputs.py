@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import by_name, look
 from chakra_et.errors import FormatError
-from chakra_et.io.aside import Aside
 from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
+from chakra_et.io.worker import Worker
 
 if TYPE_CHECKING:
     from chakra_et.recording import DeviceTrace, HostTrace
@@ -159,8 +159,8 @@ def read_both(
         if given is not None and given.view is not view:
             raise given.refused(wanted)
     if host is not None and device is not None and device.is_large and (os.cpu_count() or 1) > 1:
-        with Aside(__name__, "read_input", device, strict) as aside:
-            return host.read(strict), aside.result()
+        with Worker(__name__, "read_input", device, strict) as worker:
+            return host.read(strict), worker.result()
     return (
         None if host is None else host.read(strict),
         None if device is None else device.read(strict),

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from chakra_et.errors import OutputError
-from chakra_et.io.kept import refuse_input
 from chakra_et.io.output import move_output, staging_directory, write_json
+from chakra_et.io.protected import refuse_input
 
 MANIFEST: Final = ".chakra-et.json"
 _NAMED: Final = 5

@@ -12,7 +12,7 @@ from recordings import HostRecording, Profile
 
 import chakra_et
 from chakra_et import ChakraError, Conversion
-from chakra_et.io.aside import Aside
+from chakra_et.io.worker import Worker
 
 RANKS = EXAMPLES / "ddp_2rank"
 
@@ -99,24 +99,24 @@ def test_no_jobs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_an_error() -> None:
-    with Aside("os", "_exit", 3) as aside, pytest.raises(ChakraError, match="without a result"):
-        aside.result()
+    with Worker("os", "_exit", 3) as worker, pytest.raises(ChakraError, match="without a result"):
+        worker.result()
 
 
 def test_an_interruption_ends_the_other_processes_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were they not ended, this would take ten minutes."""
-    begun: list[Aside] = []
+    begun: list[Worker] = []
 
-    def sleeping(*_: Any) -> Aside:
-        begun.append(Aside("time", "sleep", 600))
+    def sleeping(*_: Any) -> Worker:
+        begun.append(Worker("time", "sleep", 600))
         return begun[-1]
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("chakra_et.directory.Aside", sleeping)
+    monkeypatch.setattr("chakra_et.directory.Worker", sleeping)
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 2)
     try:

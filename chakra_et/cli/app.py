@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from chakra_et.errors import ChakraError
-from chakra_et.io.kept import inputs_kept
 from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
+from chakra_et.io.protected import inputs_protected
 from chakra_et.version import __version__
 
 Example: TypeAlias = tuple[str, str]
@@ -163,7 +163,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _end)
     try:
-        with inputs_kept(), memory_limited():
+        with inputs_protected(), memory_limited():
             command_line(words)()
     except ChakraError as error:
         from rich.console import Console

@@ -17,8 +17,8 @@ import zstandard
 
 from chakra_et.errors import OutputError
 from chakra_et.io.json_text import to_json
-from chakra_et.io.kept import refuse_input
 from chakra_et.io.leftovers import clean, hold, temporary_prefix
+from chakra_et.io.protected import refuse_input
 
 _STANDARD_OUTPUT: Final = (
     Path("-"), Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1"),

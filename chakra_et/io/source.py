@@ -11,8 +11,8 @@ from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.archive import is_tar, is_zip, open_tar, open_zip
 from chakra_et.io.compression import Gzip, Zstd
 from chakra_et.io.guard import note_progress
-from chakra_et.io.kept import note_input
 from chakra_et.io.memory import require
+from chakra_et.io.protected import note_input
 from chakra_et.io.repairs import Repairs
 from chakra_et.io.spool import is_opened, spooled
 from chakra_et.io.stream import BLOCK_BYTES, Stream

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
-from chakra_et.io.kept import note_input
+from chakra_et.io.protected import note_input
 
 UNKNOWN: Final = -1
 """A moment that no line tells."""

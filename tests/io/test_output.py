@@ -17,8 +17,8 @@ from places import EXAMPLES
 
 import chakra_et
 from chakra_et.errors import OutputError
-from chakra_et.io.kept import inputs_kept
 from chakra_et.io.output import atomic_output, make_directory, move_output, staging_directory
+from chakra_et.io.protected import inputs_protected
 
 CONTENT = b"content"
 
@@ -270,7 +270,7 @@ def test_what_is_not_ours_or_in_use_stays(tmp_path: Path) -> None:
 
 def test_inputs_are_kept_only_within_the_block(tmp_path: Path) -> None:
     write(tmp_path / "a")
-    with inputs_kept(tmp_path / "a"), pytest.raises(OutputError):
+    with inputs_protected(tmp_path / "a"), pytest.raises(OutputError):
         write(tmp_path / "a")
     write(tmp_path / "a")
 

@@ -10,13 +10,13 @@ from places import EXAMPLES
 
 from chakra_et import ChakraError
 from chakra_et.converters.kineto import read_device
-from chakra_et.io.aside import Aside
+from chakra_et.io.worker import Worker
 
 
 def test_its_result_is_that_of_the_function() -> None:
     path = EXAMPLES / "simple_add" / "device.json.gz"
-    with Aside("chakra_et.converters.kineto", "read_device", path) as aside:
-        there = aside.result()
+    with Worker("chakra_et.converters.kineto", "read_device", path) as worker:
+        there = worker.result()
     here = read_device(path)
     assert np.array_equal(there.start_ns, here.start_ns)
     assert there.names == here.names
@@ -28,9 +28,9 @@ def test_its_error_comes_back_whole(tmp_path: Path) -> None:
     with pytest.raises(ChakraError) as own:
         read_device(path)
     with (
-        Aside("chakra_et.converters.kineto", "read_device", path) as aside,
+        Worker("chakra_et.converters.kineto", "read_device", path) as worker,
         pytest.raises(ChakraError) as raised,
     ):
-        aside.result()
+        worker.result()
     assert raised.value.path == path
     assert str(raised.value) == str(own.value)

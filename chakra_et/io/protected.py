@@ -1,4 +1,4 @@
-"""Inputs are kept: no output replaces a file that was read for it, under whatever name."""
+"""Inputs are protected: no output replaces a file that was read for it, under whatever name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INPUTS: Final[ContextVar[dict[_Identity, Path] | None]] = ContextVar("inputs", 
 
 
 @contextmanager
-def inputs_kept(*paths: str | Path | None) -> Iterator[None]:
+def inputs_protected(*paths: str | Path | None) -> Iterator[None]:
     """Within it, `paths` and whatever else is read are inputs, which no output may replace."""
     inputs = _INPUTS.get()
     token = _INPUTS.set({} if inputs is None else inputs)

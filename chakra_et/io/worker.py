@@ -14,11 +14,11 @@ from chakra_et.errors import ChakraError
 _CODE: Final = (
     # Ctrl-C reaches both; this one ends when the one that asked ends it.
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-    "from chakra_et.io.aside import serve; serve()"
+    "from chakra_et.io.worker import serve; serve()"
 )
 
 
-class Aside:
+class Worker:
     """A function of this package at work in another interpreter.
 
     A fresh interpreter is slower to begin than a fork, but needs nothing of the program that asks:
@@ -35,7 +35,7 @@ class Aside:
         self._process.stdin.write(pickle.dumps((module, function, arguments)))
         self._process.stdin.close()
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
