@@ -43,11 +43,19 @@ class Written:
         self.edges += template.edges * ranks
         self.file_bytes += file_bytes
         self.ranks_of.append(
-            {"ranks": template.ranks.tolist(), "nodes": template.nodes, "edges": template.edges}
+            {
+                "program": self.programs,
+                "ranks": template.ranks.tolist(),
+                "nodes": template.nodes,
+                "edges": template.edges,
+            }
         )
 
     def manifest(self) -> dict[str, Any]:
-        """What describes the set: the grid, the families of groups, and which ranks are copies."""
+        """What describes the set: the grid, the families of groups, and which ranks are copies.
+
+        Copies run one program, numbered from 1; their files differ in length where numbers do.
+        """
         return {
             "format": "chakra-et set",
             "producer": PRODUCER,

@@ -51,6 +51,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "scale": ("scale", {}),
     "anonymise": ("anonymise", {}),
     "audit": ("audit", {}),
+    "estimate": ("estimate", {}),
     "feed": ("feed", {}),
     "feeder": ("feeder", {}),
 }

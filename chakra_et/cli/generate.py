@@ -12,6 +12,7 @@ from rich.text import Text
 
 from chakra_et.build import PackedSet, Program, Workload, Written, write_packed, write_workload
 from chakra_et.build.workload import Watch
+from chakra_et.cli.plan_options import with_plan
 from chakra_et.cli.targets import TARGET_HELP, ForceOption, Target
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
@@ -22,9 +23,8 @@ from chakra_et.workloads.algorithms import ALGORITHMS, algorithm
 from chakra_et.workloads.durations import Durations, Roofline, Table, device, devices, unknown
 from chakra_et.workloads.generate import program
 from chakra_et.workloads.micro import CASES, case
-from chakra_et.workloads.model import load_model, model_names
 from chakra_et.workloads.msccl import msccl_messages, read_msccl
-from chakra_et.workloads.plan import ORDER, Exchange, Gather, Phase, Plan, Recompute, Schedule
+from chakra_et.workloads.plan import Plan
 from chakra_et.workloads.summary import Summary
 from chakra_et.workloads.text_layout import lay_out
 from chakra_et.workloads.text_program import text_program
@@ -60,52 +60,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print what the set hol
 
 
 @generate_command.command("llm")
+@with_plan
 def llm_command(
-    model: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help=f"{', '.join(model_names())}, or a TOML file.")
-    ],
+    plan: Plan,
     output: OutputOption = None,
-    tp: Annotated[int, typer.Option(help="Tensor-parallel ranks.")] = 1,
-    pp: Annotated[int, typer.Option(help="Pipeline stages.")] = 1,
-    dp: Annotated[int, typer.Option(help="Data-parallel replicas.")] = 1,
-    cp: Annotated[int, typer.Option(help="Context-parallel ranks.")] = 1,
-    ep: Annotated[int, typer.Option(help="Expert-parallel ranks, a part of dp.")] = 1,
-    sp: Annotated[bool, typer.Option("--sp", help="Sequence parallelism over tp.")] = False,
-    mbs: Annotated[int, typer.Option(help="Sequences of a micro-batch.")] = 1,
-    gbs: Annotated[
-        int, typer.Option(help="Sequences of a step, over all dp; 0: mbs x dp x pp.")
-    ] = 0,
-    seq: Annotated[int, typer.Option(help="Tokens of a sequence, or of a prompt.")] = 2048,
-    zero: Annotated[int, typer.Option(help="ZeRO stage 0 to 3; 1: distributed optimizer.")] = 1,
-    recompute: Annotated[Recompute, typer.Option(help="What is recomputed.")] = Recompute.NONE,
-    schedule: Annotated[Schedule, typer.Option(help="Of the pipeline.")] = Schedule.ONE_F_ONE_B,
-    chunks: Annotated[int, typer.Option(help="Chunks of a stage, if interleaved.")] = 1,
-    phase: Annotated[
-        Phase, typer.Option(help="serve: prefill and decode on two sets of ranks.")
-    ] = Phase.TRAIN,
-    context: Annotated[int, typer.Option(help="Tokens in the past of a decode.")] = 2048,
-    tokens: Annotated[int, typer.Option(help="Tokens to decode.")] = 1,
-    dtype: Annotated[str, typer.Option(help="Type of weights and activations.")] = "bf16",
-    overlap: Annotated[
-        bool, typer.Option("--overlap", help="Sum gradients in buckets during the backward pass.")
-    ] = False,
-    bucket: Annotated[
-        int, typer.Option(help="Elements of a bucket; 0: all in one. Default: the framework's.")
-    ] = -1,
-    gradient_bytes: Annotated[
-        int, typer.Option(help="Bytes of a gradient. Default: 4, with --zero 2 or 3 as dtype.")
-    ] = 0,
-    gather: Annotated[Gather, typer.Option(help="What ZeRO-3 gathers at once.")] = Gather.MODULE,
-    exchange: Annotated[
-        Exchange, typer.Option("--cp-exchange", help="How cp ranks get keys and values.")
-    ] = Exchange.RING,
-    vocab_multiple: Annotated[
-        int, typer.Option(help="Pad the vocabulary to a multiple of this x tp; Megatron: 128.")
-    ] = 1,
-    causal: Annotated[
-        bool, typer.Option("--causal", help="Attention skips what the mask hides: half the work.")
-    ] = False,
-    order: Annotated[str, typer.Option(help="Order of ranks, neighbours first.")] = ORDER,
     device_name: Annotated[
         str, typer.Option("--device", help=f"Durations by roofline: {', '.join(devices())}, none.")
     ] = "a100",
@@ -125,13 +83,6 @@ def llm_command(
     as_json: JsonOption = False,
 ) -> None:
     """Write a step of a large language model: training, or inference."""
-    plan = Plan(
-        model=load_model(model), tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, sequence_parallel=sp,
-        micro_batch=mbs, global_batch=gbs, sequence=seq, zero=zero, recompute=recompute,
-        schedule=schedule, chunks=chunks, phase=phase, context=context, tokens=tokens, dtype=dtype,
-        gradient_bytes=gradient_bytes, overlap=overlap, bucket=bucket, gather=gather,
-        exchange=exchange, vocabulary_multiple=vocab_multiple, causal=causal, order=order,
-    )  # fmt: skip
     workload = plan.workload(tensors=tensors)
     summary = Summary(plan, workload)
     make = program(plan, _durations(device_name, durations), count_pointwise=all_flops)

@@ -18,8 +18,9 @@ from chakra_et.errors import ChakraError
 from chakra_et.files import read_set
 from chakra_et.io.output import is_standard_output
 from chakra_et.model import TraceSet, time_parts
+from chakra_et.network import Network, load_topology, topology_names
 from chakra_et.predict import recorded_span_ns, times_of
-from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, replay
+from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, TransferModel, replay
 from chakra_et.replay.selectors import select_parts
 
 EXAMPLES: Final = {
@@ -31,6 +32,7 @@ EXAMPLES: Final = {
             "chakra replay DIR --network 5,100",
             "5 us and 100 GB/s instead of the recorded transfers",
         ),
+        ("chakra replay DIR --network dgx-a100", "transfers on a described network"),
         ("chakra replay a.et --times-of b.et", "does the graph of one run predict another?"),
         ("chakra replay DIR -o OUT", "write the replayed timelines"),
     ),
@@ -82,8 +84,8 @@ def replay_command(
         str | None,
         typer.Option(
             "--network",
-            metavar="LATENCY_US,GB_PER_S",
-            help="Model transfers between ranks by latency and bandwidth, not by the recording.",
+            metavar="LATENCY_US,GB_PER_S|TOPOLOGY",
+            help="Model transfers between ranks: by latency and bandwidth, or a described network.",
             show_default=False,
         ),
     ] = None,
@@ -176,8 +178,10 @@ def _scale(text: str) -> tuple[str, float]:
         ) from None
 
 
-def network_model(text: str) -> AlphaBeta:
-    """What --network says. Raises ChakraError."""
+def network_model(text: str) -> TransferModel:
+    """What --network says: a topology, or latency and bandwidth. Raises ChakraError."""
+    if text in topology_names() or text.endswith(".toml"):
+        return Network(load_topology(text))
     try:
         latency_us, gigabytes = (float(part) for part in text.split(","))
         if latency_us >= 0 and gigabytes > 0:
@@ -185,8 +189,8 @@ def network_model(text: str) -> AlphaBeta:
     except ValueError:
         pass
     raise ChakraError(
-        f"--network takes a latency in us and a bandwidth in GB/s, not {text!r}",
-        remedy="Write --network 5,100.",
+        f"--network takes a latency in us and a bandwidth in GB/s, or a topology, not {text!r}",
+        remedy=f"Write 5,100, or name a TOML file or one of {', '.join(topology_names())}.",
     )
 
 

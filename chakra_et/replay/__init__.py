@@ -4,7 +4,7 @@ from chakra_et.replay.critical import CriticalPath
 from chakra_et.replay.edit import move_after
 from chakra_et.replay.engine import Plan, Times, run
 from chakra_et.replay.figures import Breakdown, Figures
-from chakra_et.replay.network import AlphaBeta
+from chakra_et.replay.network import AlphaBeta, TransferModel
 from chakra_et.replay.replay import Replay, replay
 from chakra_et.replay.selectors import select
 
@@ -16,6 +16,7 @@ __all__ = [
     "Plan",
     "Replay",
     "Times",
+    "TransferModel",
     "move_after",
     "replay",
     "run",

@@ -18,7 +18,7 @@ from chakra_et.replay.critical import BOUNDS, CriticalPath, PathFinder
 from chakra_et.replay.engine import Times, run
 from chakra_et.replay.figures import Figures, figures
 from chakra_et.replay.matching import Match, match_communication
-from chakra_et.replay.network import AlphaBeta
+from chakra_et.replay.network import TransferModel
 from chakra_et.replay.planning import Layout, clock_offsets, make_plan
 from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.transfers import transfer_times
@@ -68,7 +68,7 @@ def replay(
     *,
     duration: Duration | None = None,
     scale: Sequence[tuple[str, float]] = (),
-    network: AlphaBeta | None = None,
+    network: TransferModel | None = None,
 ) -> Replay:
     """Run one trace, or the traces of several ranks together.
 

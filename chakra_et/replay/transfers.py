@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.matching import Match
-from chakra_et.replay.network import AlphaBeta
+from chakra_et.replay.network import TransferModel
 
 Rows = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def transfer_times(
     durations: Sequence[Rows],
     offsets: Sequence[int],
     matches: Sequence[tuple[Match, dict[int, int]]],
-    network: AlphaBeta | None,
+    network: TransferModel | None,
 ) -> Transfers:
     """What each match takes once its last member is there, and what each member takes beyond that.
 
@@ -53,7 +53,7 @@ def transfer_times(
             shortest = max(min(ends) - max(begins), 0)
             beyond = [end - max(begins) - shortest for end in ends]
         if network is not None:
-            took = network.transfer_ns(match.collective, match.size_bytes, len(members))
+            took = network.transfer_ns(match.collective, match.size_bytes, list(match.members))
         else:
             took = _in_proportion(shortest, min(recorded), min(given))
         common.append(took)

@@ -157,10 +157,10 @@ def test_a_network_model_gives_transfers() -> None:
 
 def test_alpha_beta_counts_steps_of_rings() -> None:
     model = AlphaBeta(1000.0, 1e9)
-    assert model.transfer_ns(CollectiveType.ALL_REDUCE, 4000, 4) == 6 * 1000 + 6000
-    assert model.transfer_ns(CollectiveType.ALL_GATHER, 1000, 4) == 3 * 1000 + 3000
-    assert model.transfer_ns(CollectiveType.REDUCE_SCATTER, 4000, 4) == 3 * 1000 + 3000
-    assert model.transfer_ns(None, 1000, 2) == 1000 + 1000
+    assert model.transfer_ns(CollectiveType.ALL_REDUCE, 4000, range(4)) == 6 * 1000 + 6000
+    assert model.transfer_ns(CollectiveType.ALL_GATHER, 1000, range(4)) == 3 * 1000 + 3000
+    assert model.transfer_ns(CollectiveType.REDUCE_SCATTER, 4000, range(4)) == 3 * 1000 + 3000
+    assert model.transfer_ns(None, 1000, range(2)) == 1000 + 1000
 
 
 def test_events_hold_only_the_stream_that_waits() -> None:
