@@ -313,7 +313,32 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
             "Where the data of a memory node lies: 1 local, 2 remote, 3 CXL, 4 storage. Absent "
             "reads as 0, not given."
         ),
-        writers=("LLMServingSim",),
+        writers=("chakra-et", "LLMServingSim"),
+        readers=("LLMServingSim",),
+        since="1.0.0",
+    ),
+    "tensor_device": Attribute(
+        name="tensor_device",
+        scope="node",
+        kind=Kind.UINT32,
+        accepts=_INTEGER,
+        unit="id",
+        meaning=(
+            "Which host, CXL device or storage a memory node's data lies on, counted within "
+            "tensor_loc."
+        ),
+        writers=("chakra-et", "LLMServingSim"),
+        readers=("LLMServingSim",),
+        since="1.0.0",
+    ),
+    "tensor_channel": Attribute(
+        name="tensor_channel",
+        scope="node",
+        kind=Kind.UINT32,
+        accepts=_INTEGER,
+        unit="id",
+        meaning="The channel of tensor_device that the data of a memory node lies in.",
+        writers=("chakra-et", "LLMServingSim"),
         readers=("LLMServingSim",),
         since="1.0.0",
     ),
@@ -1457,6 +1482,18 @@ class NodeAttributes:
         Absent reads as 0, not given.
         """
         return self._integer("tensor_loc")
+
+    @property
+    def tensor_device(self) -> int | None:
+        """Which host, CXL device or storage a memory node's data lies on, counted within
+        tensor_loc.
+        """
+        return self._integer("tensor_device")
+
+    @property
+    def tensor_channel(self) -> int | None:
+        """The channel of tensor_device that the data of a memory node lies in."""
+        return self._integer("tensor_channel")
 
     @property
     def involved_dim(self) -> list[bool] | None:

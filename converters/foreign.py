@@ -21,7 +21,7 @@ _LAYERS: Final = (
     "It describes layers, but not the number of ranks. `chakra generate text FILE --ranks N -o "
     "DIR` makes an ET of each rank of it."
 )
-_BATCH: Final = "LLMServingSim writes one for each batch, and converts it to ETs itself."
+_BATCH: Final = "`chakra generate text FILE --ranks N -o DIR` makes an ET of each rank of it."
 _LFS: Final = re.compile(
     rb"version https?://(?:git-lfs|hawser)\.github\.com/\S+\s(?:.*\n)*?size (\d{1,20})\b"
 )

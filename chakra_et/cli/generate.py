@@ -25,6 +25,13 @@ from chakra_et.workloads.generate import program
 from chakra_et.workloads.micro import CASES, case
 from chakra_et.workloads.msccl import msccl_messages, read_msccl
 from chakra_et.workloads.plan import Plan
+from chakra_et.workloads.serving_program import (
+    ServingSummary,
+    lay_out_serving,
+    serving_left_out,
+    serving_program,
+)
+from chakra_et.workloads.serving_text import is_serving_text, read_serving_text
 from chakra_et.workloads.summary import Summary
 from chakra_et.workloads.text_layout import lay_out
 from chakra_et.workloads.text_program import text_program
@@ -45,6 +52,7 @@ EXAMPLES: Final = {
         ("chakra generate micro all --for astra-sim -o OUT", "small cases for simulators"),
         ("chakra generate collective ring --ranks 8 -o OUT", "an all-reduce as messages"),
         ("chakra generate text workload.txt --ranks 16 -o OUT", "a text of ASTRA-sim 1.0 or SimAI"),
+        ("chakra generate text batch.txt --ranks 2 -o OUT", "a text of LLMServingSim"),
         ("chakra generate msccl allreduce.xml -o OUT", "an algorithm of MSCCL as messages"),
         ("chakra generate unpack set --ranks 0-7 -o OUT", "the files of some ranks"),
     ),
@@ -258,11 +266,12 @@ def msccl_command(
 @generate_command.command("text")
 def text_command(
     file: Annotated[
-        Path, typer.Argument(metavar="TEXT", help="A workload text of ASTRA-sim 1.0 or SimAI.")
+        Path,
+        typer.Argument(metavar="TEXT", help="A text of ASTRA-sim 1.0, SimAI or LLMServingSim."),
     ],
     output: OutputOption = None,
     ranks: Annotated[
-        int | None, typer.Option(help="How many ranks. Default: the text's all_gpus.")
+        int | None, typer.Option(help="How many ranks. Default: the text's all_gpus, or stages.")
     ] = None,
     dims: Annotated[
         str | None,
@@ -282,6 +291,9 @@ def text_command(
     """Write what a workload text describes: its layers' passes and collectives, for every rank."""
     if not 0.001 <= clock <= 1000:
         raise ChakraError(f"a clock of {clock} GHz", remedy="Give 0.001 to 1000.")
+    if dialect is None and is_serving_text(file):
+        _serving(file, ranks, _dims(dims), steps, (output, pack, compress, force), as_json)
+        return
     text = read_text(file, dialect)
     told = {
         "kind": "text", "file": file.name, "policy": text.policy.value, **text.numbers,
@@ -303,6 +315,35 @@ def text_command(
     for reason, count in left_out(layout).items():
         console.print(Text(f"  left out: {count} x {reason}", style="yellow"))
     _show_written(console, output, written)
+
+
+def _serving(
+    file: Path,
+    ranks: int | None,
+    dims: list[int],
+    steps: int,
+    where: tuple[Path | None, bool, bool, bool],
+    as_json: bool,
+) -> None:
+    """Write the set of a text of LLMServingSim; `where` are the options of `_write`."""
+    text = read_serving_text(file)
+    told = {"kind": "text", "file": file.name, "mode": text.mode.value, "stages": text.stages,
+            "dialect": "llmservingsim", "steps": steps}  # fmt: skip
+    layout = lay_out_serving(text, ranks, dims, {"workload": _json(told)})
+    summary = ServingSummary(layout)
+    written = _write(layout.workload, serving_program(layout, steps), *where, summary.add)
+    if as_json:
+        _print_json(summary.as_dict())
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    grid = layout.workload.grid
+    console.print(
+        f"{text.mode.value}, {len(text.rows)} rows, {grid.world_size} ranks ({grid}), "
+        "as LLMServingSim reads it"
+    )
+    for reason, count in serving_left_out(layout).items():
+        console.print(Text(f"  left out: {count} x {reason}", style="yellow"))
+    _show_written(console, where[0], written)
 
 
 def _dims(text: str | None) -> list[int]:

@@ -17,11 +17,10 @@ from chakra_et.workloads.texts import Pass, Policy
 _RUN: Final = {Policy.INFERENCE: (Pass.FORWARD,)}
 
 
-class TextSummary:
+class Communicated:
     """Watches the programs made of a text, and counts the communication of a rank of each."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self) -> None:
         self.programs: list[dict[str, Any]] = []
 
     def add(self, columns: Programmed, ranks: Ranks) -> None:
@@ -39,6 +38,14 @@ class TextSummary:
             {**dict(zip(keys, key, strict=True)), "count": count} for key, count in counts.items()
         ]
         self.programs.append({"ranks": ranks.tolist(), "communication": told})
+
+
+class TextSummary(Communicated):
+    """What became of a text of ASTRA-sim 1.0 or SimAI."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self._layout = layout
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: `bytes` are those of a rank's input, as `comm_size` is."""
