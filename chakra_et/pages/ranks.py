@@ -13,7 +13,7 @@ from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet, between_operations
 from chakra_et.pages.intervals import Intervals
-from chakra_et.replay import AlphaBeta, Replay, replay
+from chakra_et.replay import Replay, TransferModel, replay
 from chakra_et.replay.columns import Columns, columns_of
 
 Rows = npt.NDArray[np.int64]
@@ -106,7 +106,7 @@ class Run:
         return sum(len(trace.nodes) for trace in self.traces.values())
 
 
-def make_run(traces: Mapping[int, Trace], network: AlphaBeta | None = None) -> Run:
+def make_run(traces: Mapping[int, Trace], network: TransferModel | None = None) -> Run:
     """Replay traces, transfers by a model if one is given, and put their times on one clock."""
     given = traces if isinstance(traces, TraceSet) else TraceSet(traces)
     done, problem = None, None

@@ -18,7 +18,7 @@ from chakra_et.pages.ranks import Run, make_run
 from chakra_et.pages.source import Opened, open_run
 from chakra_et.pages.steps import PARTS, Step, steps_of
 from chakra_et.pages.timeline import make_timeline
-from chakra_et.replay import AlphaBeta
+from chakra_et.replay import TransferModel
 from chakra_et.shown import number_of, shown
 from chakra_et.validators import validate
 
@@ -31,7 +31,7 @@ def write_report(
     output: str | Path,
     *,
     window_ns: tuple[int, int] | None = None,
-    network: AlphaBeta | None = None,
+    network: TransferModel | None = None,
 ) -> Verdict:
     """Write a page about the traces in a file or directory; recordings are converted first.
 
@@ -52,7 +52,7 @@ def make_page(
     opened: Opened,
     source: str,
     window_ns: tuple[int, int] | None = None,
-    network: AlphaBeta | None = None,
+    network: TransferModel | None = None,
 ) -> tuple[Page, Verdict]:
     """The content of the page about traces, and what limits them."""
     run = make_run(opened.traces, network)
