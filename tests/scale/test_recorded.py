@@ -15,6 +15,7 @@ from chakra_et.files import read_set, write
 from chakra_et.model import Trace, TraceSet
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_2rank"
+SMALL = Path(__file__).parents[1] / "collection" / "data"
 
 
 def collectives(found: Trace) -> list[tuple[int | None, int | None]]:
@@ -92,3 +93,17 @@ def test_roles_of_real_recordings(
     done = chakra("scale", tmp_path / "few", "-o", tmp_path / "many.set", "--pack", *words)
     assert role in done.words
     assert f"to {ranks}, " in done.words
+
+
+def test_sharded_training(tmp_path: Path) -> None:
+    """FSDP: each of eight ranks gathers an eighth of the weights, where each of two had a half."""
+    few, many = scaled(SMALL / "sharded", tmp_path, "--dp", "2->8")
+    gather, scatter = CollectiveType.ALL_GATHER, CollectiveType.REDUCE_SCATTER
+    assert collectives(few[0]) == [(gather, 2048), (scatter, 4096)]
+    assert collectives(many[7]) == [(gather, 512), (scatter, 4096)]
+
+
+def test_recorded_stages_are_known_by_their_messages(tmp_path: Path) -> None:
+    convert_files([SMALL / "two_stages"], tmp_path / "few")
+    done = chakra("scale", tmp_path / "few", "-o", tmp_path / "many", "--pp", "4")
+    assert "axis pp cannot grow: stages differ" in done.errors
