@@ -46,6 +46,11 @@ def number_of(count: int, what: str, plural: str = "s") -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}{plural}"
 
 
+def several(count: int, one: str, more: str) -> str:
+    """A number of things that do something: `1 node has`, `2 nodes have`."""
+    return f"{count} {one if count == 1 else more}"
+
+
 def encodable(content: Any) -> Any:
     """Content for a file in UTF-8: lists, dictionaries and texts, with surrogates as escapes."""
     if isinstance(content, str):

@@ -10,6 +10,7 @@ import numpy as np
 from chakra_et.columns import Mask, Rows
 from chakra_et.linker.evidence import Codes, Evidence, Rule, guessed
 from chakra_et.model import EdgeKind
+from chakra_et.shown import several
 
 
 @dataclass
@@ -63,8 +64,10 @@ def in_time(
     kept = excepted | (end_ns[edges.source] <= begin_ns[edges.target])
     lost = int(np.count_nonzero(~kept))
     if lost:
+        label = edges.kind.label
         warnings.append(
-            f"{lost} {edges.kind.label} edges contradict the recorded times and were left out"
+            f"{several(lost, f'{label} edge contradicts', f'{label} edges contradict')} "
+            f"the recorded times and {'was' if lost == 1 else 'were'} left out"
         )
     return edges.select(kept)
 

@@ -41,6 +41,7 @@ from chakra_et.pool import Pool
 from chakra_et.recording import NO_ID, DeviceTrace, Role
 from chakra_et.recording.device_trace import COLUMNS
 from chakra_et.recording.libraries import COMMUNICATION
+from chakra_et.shown import several
 
 _LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
@@ -303,7 +304,8 @@ class _Columns:
         self.counts = +self.counts
         single = len(self.phases) - 2 * len(pairs)
         return [
-            f"{single} records tell the beginning or the end of an interval only (phases B and E) "
+            f"{several(single, 'record tells', 'records tell')} "
+            "the beginning or the end of an interval only (phases B and E) "
             "and were left out"
         ] * bool(single)
 

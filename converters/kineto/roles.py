@@ -17,6 +17,7 @@ from chakra_et.converters.kineto.categories import (
     UNKNOWN,
 )
 from chakra_et.recording import NO_ID, DeviceTrace, Role
+from chakra_et.shown import several
 
 NO_ROLE: Final = 255
 """The role of a record before anything tells it."""
@@ -98,7 +99,7 @@ def _told(device: DeviceTrace, work: Mask) -> list[str]:
     if not work.any():
         return []
     return [
-        f"{np.count_nonzero(work)} records of unknown categories "
+        f"{several(int(np.count_nonzero(work)), 'record', 'records')} of unknown categories "
         f"({_names(device, work)}) have a device and a stream, or the correlation id of a call; "
         "they count as device work"
     ]
@@ -109,8 +110,10 @@ def _without(device: DeviceTrace, lost: Mask) -> DeviceTrace:
     if not lost.any():
         return device
     microseconds = int(device.duration_ns[lost].clip(0).sum()) / 1000
+    were = "was" if np.count_nonzero(lost) == 1 else "were"
     device.warnings.append(
-        f"{np.count_nonzero(lost)} records ({microseconds:,.3f} us in all) were left out, because "
+        f"{several(int(np.count_nonzero(lost)), 'record', 'records')} "
+        f"({microseconds:,.3f} us in all) {were} left out, because "
         f"their meaning is unknown: {_names(device, lost)}"
     )
     bare = lost & (device.category == device.categories.get("", NO_ID))

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.recording import DeviceTrace, Role
+from chakra_et.shown import several
 
 NO_TIME: Final = "its time is not a number"
 UNTIMED: Final = "the device could not time it (time and duration are 0)"
@@ -24,7 +25,10 @@ def quarantine(device: DeviceTrace) -> DeviceTrace:
     duration = device.duration_ns
     negative = duration < 0
     if negative.any():
-        device.warnings.append(f"{np.count_nonzero(negative)} durations are negative; 0 was taken")
+        device.warnings.append(
+            f"{several(int(np.count_nonzero(negative)), 'duration is', 'durations are')} "
+            "negative; 0 was taken"
+        )
         duration[negative] = 0
     relative = device.start_ns - device.base_time_ns
     hardware = device.role >= Role.CALL
@@ -39,7 +43,8 @@ def quarantine(device: DeviceTrace) -> DeviceTrace:
         end = (device.start_ns + duration)[sane].max(initial=device.start_ns[open_ended].max())
         duration[open_ended] = np.maximum(end - device.start_ns[open_ended], 0)
         device.warnings.append(
-            f"{len(open_ended)} operations had not ended when the recording did; "
+            f"{several(len(open_ended), 'operation', 'operations')} "
+            "had not ended when the recording did; "
             "they were taken to end with it"
         )
     if not wrong.any():

@@ -16,6 +16,7 @@ from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded
 from chakra_et.recording import DeviceTrace, HostTrace, Role
 from chakra_et.recording.same import agreeing, common_names, lookup
+from chakra_et.shown import several
 
 FORKED: Final = "node that a forked process wrote"
 _ROOT: Final = ("|process]", "|thread]")
@@ -75,7 +76,8 @@ def without_forked(host: HostTrace, profiled: Mask, other: Mask) -> HostTrace:
     kept = host.select(keep)
     sure = "" if profiled.any() else " as far as ids tell without a profile"
     kept.warnings.append(
-        f"{lost} nodes were left out{sure}: forked processes, such as workers of a data loader, "
+        f"{several(lost, 'node was', 'nodes were')} "
+        f"left out{sure}: forked processes, such as workers of a data loader, "
         f"wrote them into this file; {_ADVICE}"
     )
     return add_unrecorded(kept)

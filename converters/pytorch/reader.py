@@ -28,6 +28,7 @@ from chakra_et.io.source import head
 from chakra_et.pool import Pool
 from chakra_et.recording import HostAttribute, HostTrace
 from chakra_et.recording.host_trace import COLUMNS, NO_CALLER
+from chakra_et.shown import several
 
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
 
@@ -232,7 +233,10 @@ class _Columns:
         if schema.split("-")[0] not in KNOWN_SCHEMAS:
             warnings.append(f"unknown host schema {schema!r}; it was read by the keys present")
         if self.untimed:
-            warnings.append(f"{self.untimed} durations of nodes have no start and were left out")
+            warnings.append(
+                f"{several(self.untimed, 'duration of a node has', 'durations of nodes have')} "
+                f"no start and {'was' if self.untimed == 1 else 'were'} left out"
+            )
         for name, attribute in list(self.attributes.items()):
             self._check_attribute(name, attribute)
         columns: dict[str, Any] = {

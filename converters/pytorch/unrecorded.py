@@ -16,6 +16,7 @@ import numpy.typing as npt
 from chakra_et.columns import UNTIMED, Rows
 from chakra_et.recording import HostTrace
 from chakra_et.recording.host_trace import NO_CALLER
+from chakra_et.shown import several
 
 REPEATED: Final = "document that repeats node ids of the one before"
 _THREAD_ROOT: Final = "|thread]"
@@ -66,7 +67,8 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
         kind=np.append(host.kind, np.zeros(count, np.uint8)),
         warnings=[
             *host.warnings,
-            f"{len(missing)} nodes were called by operations that had not ended when the "
+            f"{several(len(missing), 'node was', 'nodes were')} "
+            "called by operations that had not ended when the "
             f"recording did; {count} nodes named <unrecorded parent N> stand for these",
         ],
         stubs=count,

@@ -34,6 +34,7 @@ from chakra_et.linker.communication.views import Views
 from chakra_et.linker.communication.workers import Workers, find_workers
 from chakra_et.recording import Facts, Recording, Role
 from chakra_et.recording.libraries import NO_COMMUNICATION, SUSPECT
+from chakra_et.shown import several
 
 _SHOWN: Final = 3
 
@@ -179,12 +180,14 @@ def _doubts(views: Views, found: Communications) -> list[str]:
     without = sum(table.role[row] != Role.WORK and views.is_record(row) for row in found.of(table))
     if without and table.work.any():
         said.append(
-            f"{without} collectives have no kernel in the profile; host records stand for them"
+            f"{several(without, 'collective has', 'collectives have')} "
+            "no kernel in the profile; host records stand for them"
         )
     cut = sum(item.facts.splits_cut is True for item in found.by_row.values())
     if cut:
         said.append(
-            f"{cut} all-to-all operations have lists of split sizes that the profiler cut; "
+            f"{several(cut, 'all-to-all operation has', 'all-to-all operations have')} "
+            "lists of split sizes that the profiler cut; "
             "the sizes of their parts are known in part only"
         )
     unknown = [
@@ -196,7 +199,8 @@ def _doubts(views: Views, found: Communications) -> list[str]:
         names = sorted({item.facts.name for item in unknown if item.facts.name})[:_SHOWN]
         called = f" (called {', '.join(names)})" if names else ""
         said.append(
-            f"{len(unknown)} communication nodes have no type: neither file says which collective "
+            f"{several(len(unknown), 'communication node has', 'communication nodes have')} "
+            "no type: neither file says which collective "
             f"it is{called}"
         )
     return said
@@ -210,7 +214,8 @@ def _suspects(views: Views, carriers: Carriers) -> list[str]:
         return []
     names = sorted({views.name(row).split("(")[0] for row in rows})[:_SHOWN]
     return [
-        f"{len(rows)} kernels seem to communicate without a collective library "
+        f"{several(len(rows), 'kernel seems', 'kernels seem')} "
+        "to communicate without a collective library "
         f"({', '.join(names)}); what they send is unknown, so they count as compute"
     ]
 
@@ -222,11 +227,13 @@ def _unsized(views: Views, found: Communications) -> list[str]:
     if not rows:
         return []
     alone = sum(row < len(table) and _only_profiled(table, row) for row in rows)
-    of_these = f" ({alone} of them are operations that only the profile saw)" if alone else ""
+    them = several(alone, "of them is an operation", "of them are operations")
+    of_these = f" ({them} that only the profile saw)" if alone else ""
     kinds = Counter(_kind_name(found.by_row[row]) for row in rows)
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     return [
-        f"{len(rows)} communication nodes have no size, as no input states it{of_these}: {listed}"
+        f"{several(len(rows), 'communication node has', 'communication nodes have')} "
+        f"no size, as no input states it{of_these}: {listed}"
     ]
 
 
@@ -251,7 +258,8 @@ def _without_peer(found: Communications) -> list[str]:
     if not without:
         return []
     return [
-        f"{without} messages have no known peer: no input states it (simulators cannot run them)"
+        f"{several(without, 'message has', 'messages have')} "
+        "no known peer: no input states it (simulators cannot run them)"
     ]
 
 

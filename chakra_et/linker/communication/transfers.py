@@ -17,6 +17,7 @@ from chakra_et.linker.communication.views import Views
 from chakra_et.linker.communication.workers import Workers
 from chakra_et.recording import Facts, Request
 from chakra_et.recording.libraries import operation
+from chakra_et.shown import several
 
 _OUTER: Final = 4
 """How far around the operation that asked one is looked for that names the process group."""
@@ -41,13 +42,15 @@ class Transfers:
         if self.open_groups:
             names = sorted({name for options in self.open_groups.values() for name in options})
             told.append(
-                f"{len(self.open_groups)} collectives are of one of the process groups "
+                f"{several(len(self.open_groups), 'collective is', 'collectives are')} "
+                "of one of the process groups "
                 f"{', '.join(names)}; neither their threads nor the calls that asked for them tell "
                 "which, nor do other ranks where they are converted together"
             )
         if self.guessed:
             told.append(
-                f"{self.guessed} messages received from any rank could be of several senders; "
+                f"{several(self.guessed, 'message', 'messages')} "
+                "received from any rank could be of several senders; "
                 "they were taken in the order in which the sends had ended"
             )
         return told

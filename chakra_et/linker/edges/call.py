@@ -19,6 +19,7 @@ from chakra_et.linker.joining.nesting import digit
 from chakra_et.linker.tallies import JoinTally
 from chakra_et.model import EdgeKind
 from chakra_et.recording import HostTrace, Stated
+from chakra_et.shown import several
 
 _DEEPEST: Final = 64
 """How far out a caller is looked for."""
@@ -103,7 +104,8 @@ def caller_warnings(table: Activities, host: HostTrace | None) -> list[str]:
     if over == 0:
         return []
     return [
-        f"{over} operations began when the caller that the host trace names had ended; what was "
+        f"{several(over, 'operation', 'operations')} "
+        "began when the caller that the host trace names had ended; what was "
         "open on their thread counts as their caller"
     ]
 

@@ -16,6 +16,7 @@ from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.joining.flow_ends import open_at, work_at
 from chakra_et.model import EdgeKind
 from chakra_et.recording import DeviceTrace, Role
+from chakra_et.shown import several
 
 
 def launch_edges(table: Activities) -> EdgeList:
@@ -97,7 +98,8 @@ def launch_warnings(table: Activities, device: DeviceTrace) -> list[str]:
         shared = int(counts[counts > 1].sum())
         graphs = f"; {shared} of them share correlation ids, as kernels of graphs do" * bool(shared)
         warnings.append(
-            f"{len(orphans)} device events have no launching call in the profile (launched before "
+            f"{several(len(orphans), 'device event has', 'device events have')} "
+            "no launching call in the profile (launched before "
             f"it began, or not recorded); they are kept, in the order of their streams{graphs}"
         )
     calls = np.flatnonzero(table.role == Role.CALL)
@@ -109,6 +111,7 @@ def launch_warnings(table: Activities, device: DeviceTrace) -> list[str]:
     if idle:
         percent = 100 * idle / int(np.count_nonzero(launchers))
         warnings.append(
-            f"{idle} calls ({percent:.0f} %) of kinds that launch device work have no device event"
+            f"{several(idle, 'call', 'calls')} ({percent:.0f} %) of kinds that launch device work "
+            f"{'has' if idle == 1 else 'have'} no device event"
         )
     return warnings

@@ -21,6 +21,7 @@ from chakra_et.linker.tallies import JoinTally
 from chakra_et.linker.waits.wait_calls import SLACK_NS, calls_of
 from chakra_et.model import EdgeKind
 from chakra_et.recording import DeviceTrace, Kind
+from chakra_et.shown import several
 
 _ROUNDS: Final = 8
 """So often other threads are looked for, where the one waited for is refuted."""
@@ -120,6 +121,7 @@ class Doubts:
     def warnings(self) -> list[str]:
         """What was left out."""
         return [
-            f"{count} inferred {kind} edges were left out, as another step or rank refutes them"
+            f"{several(count, f'inferred {kind} edge was', f'inferred {kind} edges were')} "
+            "left out, as another step or rank refutes them"
             for kind, count in ((kind.label, count) for kind, count in self._left_out.items())
         ]

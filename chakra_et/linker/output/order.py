@@ -14,6 +14,7 @@ from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.time.own_time import OwnTime
 from chakra_et.linker.waits.stream_order import StreamOrder
 from chakra_et.recording import HostTrace
+from chakra_et.shown import several
 
 if TYPE_CHECKING:
     from chakra_et.linker.finding import Linkage
@@ -129,9 +130,10 @@ def forward_order(
         forward = place[some.source] < place[some.target]
         lost = int(np.count_nonzero(~forward))
         if lost:
+            label = some.kind.label
             warnings.append(
-                f"{lost} {some.kind.label} edges contradict the recorded times or each other and "
-                "were left out"
+                f"{several(lost, f'{label} edge contradicts', f'{label} edges contradict')} "
+                f"the recorded times or each other and {'was' if lost == 1 else 'were'} left out"
             )
         kept.append(some.select(forward))
     return order, kept

@@ -12,6 +12,7 @@ from chakra_et.columns import NEVER
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
 from chakra_et.linker.edge_list import EdgeList
+from chakra_et.shown import several
 
 
 def end_at_readers(table: Activities, data: EdgeList, workers: Workers) -> list[str]:
@@ -41,6 +42,7 @@ def end_at_readers(table: Activities, data: EdgeList, workers: Workers) -> list[
         return []
     table.end_ns[transfers[cut]] = first[cut]
     return [
-        f"{np.count_nonzero(cut)} transfers were still open when what they had brought was read, "
+        f"{several(int(np.count_nonzero(cut)), 'transfer was', 'transfers were')} "
+        "still open when what they had brought was read, "
         f"for up to {late.max() / 1000:.0f} us; they end where their first reader begins"
     ]

@@ -20,6 +20,7 @@ from chakra_et.linker.time.rests import first_given
 from chakra_et.linker.waits.stream_order import StreamOrder
 from chakra_et.model import EdgeKind
 from chakra_et.recording import DeviceTrace, Recording
+from chakra_et.shown import several
 
 
 @dataclass
@@ -266,19 +267,21 @@ def late_warnings(table: Activities, streams: StreamOrder, own: OwnTime) -> list
     warnings = []
     if streams.overlaps:
         warnings.append(
-            f"{streams.overlaps} device activities start before their predecessor on the stream "
+            f"{several(streams.overlaps, 'device activity starts', 'device activities start')} "
+            "before their predecessor on the stream "
             "has ended; they wait for most of it, or for the last one that had"
         )
+    starts = "device activity starts", "device activities start"
     known = "than all that they are known to wait for"
     late, held = own.late_ns[table.work], own.contention_ns
     if late.any():
         warnings.append(
-            f"{np.count_nonzero(late)} device activities start more than {LAG_NS // 1000} us later "
+            f"{several(int(np.count_nonzero(late)), *starts)} more than {LAG_NS // 1000} us later "
             f"{known}, {late.sum() / 1e6:.3f} ms together; the files do not show what held them"
         )
     if held.any():
         warnings.append(
-            f"{np.count_nonzero(held)} device activities start more than {LAG_NS // 1000} us later "
+            f"{several(int(np.count_nonzero(held)), *starts)} more than {LAG_NS // 1000} us later "
             f"{known}, {held.sum() / 1e6:.3f} ms together, while other streams were at work"
         )
     return warnings

@@ -14,6 +14,7 @@ from chakra_et.codes import codes
 from chakra_et.columns import EVER, NEVER, Mask, Rows
 from chakra_et.linker.time.held import LAG_NS
 from chakra_et.recording import DeviceTrace, Kind, Role
+from chakra_et.shown import several
 
 _WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT)
 
@@ -87,6 +88,7 @@ def backlog_warnings(device: DeviceTrace, released: Rows) -> list[str]:
         return []
     begin = int(device.start_ns[device.role != Role.WORK].min(initial=int(released[rows].min())))
     return [
-        f"{len(rows)} records of the window wait for work that was launched outside, until up to "
+        f"{several(len(rows), 'record of the window waits', 'records of the window wait')} "
+        "for work that was launched outside, until up to "
         f"{(released[rows].max() - begin) / 1e6:.3f} ms after its start, as release_ns says"
     ]

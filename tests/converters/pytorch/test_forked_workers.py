@@ -123,7 +123,9 @@ def test_without_a_profile_the_tree_at_the_end_of_the_file_is_kept(seed: int, wo
     assert operations(result) == expected(main)
     (warning,) = [w for w in result.report.warnings if "forked processes" in w]
     lost = total - len(main.spans) - 2
-    assert warning.startswith(f"{lost} nodes were left out as far as ids tell")
+    assert warning.startswith(
+        f"{lost} node{' was' if lost == 1 else 's were'} left out as far as ids tell"
+    )
     reason = {"node that a forked process wrote": lost}
     assert dict(result.report.host_nodes.left_out) == reason
 

@@ -77,7 +77,7 @@ def test_nodes_without_a_time_are_kept_without_one(tmp_path: Path) -> None:
     assert nodes(result) == expected()
     for name in ("aten::unmatched", "aten::late", "aten::short"):
         assert starts[name] in (None, UNKNOWN_NS)
-    assert "1 durations of nodes have no start and were left out" in result.report.warnings
+    assert "1 duration of a node has no start and was left out" in result.report.warnings
 
 
 def test_times_from_another_base_are_told(tmp_path: Path) -> None:

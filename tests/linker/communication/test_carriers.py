@@ -463,7 +463,7 @@ def test_a_message_whose_other_side_nothing_tells_is_warned_of(tmp_path: Path) -
     launched(profile, 5, "ncclDevKernel_SendRecv()", 15, 10)
     result = converted(profile, tmp_path)
     assert only(result).comm_src is None
-    assert any("1 messages have no known peer" in w for w in result.report.warnings)
+    assert any("1 message has no known peer" in w for w in result.report.warnings)
 
 
 @pytest.mark.parametrize(

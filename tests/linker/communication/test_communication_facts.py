@@ -248,7 +248,7 @@ def test_the_collective_name_tells(tmp_path: Path, name: str, collective: str, t
 
 def test_a_kernel_of_unknown_kind_is_no_error(tmp_path: Path) -> None:
     report = converted(device=one_kernel("ncclDevKernel_SendRecv").write(tmp_path / "d")).report
-    assert any("have no type" in warning for warning in report.warnings)
+    assert any(" no type" in warning for warning in report.warnings)
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_size_that_cannot_be_is_none(tmp_path: Path, nelems: Any) -> None:
     profile.events[-1]["args"]["In msg nelems"] = nelems
     result = converted(device=profile.write(tmp_path / "d.json"))
     assert communication(result)[0][2] is None
-    said = "1 communication nodes have no size, as no input states it: 1 ALL_REDUCE"
+    said = "1 communication node has no size, as no input states it: 1 ALL_REDUCE"
     assert said in result.report.warnings
 
 
@@ -392,7 +392,7 @@ def test_spans_that_only_the_profile_saw_have_no_size(tmp_path: Path) -> None:
         ("gloo:barrier", CollectiveType.BARRIER, 0),
     ]
     assert (
-        "1 communication nodes have no size, as no input states it (1 of them are operations that "
+        "1 communication node has no size, as no input states it (1 of them is an operation that "
         "only the profile saw): 1 ALL_REDUCE"
     ) in result.report.warnings
 

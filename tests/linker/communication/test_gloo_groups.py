@@ -67,7 +67,7 @@ def test_a_rank_alone_says_which_groups_it_may_be(tmp_path: Path) -> None:
     result = convert(folder / "host.0.json", folder / "device.0.json")
     assert groups(result) == [("gloo:all_reduce", 440, None, '["0","1","3"]')]
     (warning,) = (w for w in result.report.warnings if "process groups" in w)
-    assert warning.startswith("1 collectives are of one of the process groups 0, 1, 3;")
+    assert warning.startswith("1 collective is of one of the process groups 0, 1, 3;")
     assert validate(result.trace).rules == {"ET409"}
 
 
@@ -185,7 +185,7 @@ def test_of_several_senders_the_one_whose_send_ended_first_is_taken_and_told(
     found = converted(run, tmp_path)
     assert [side for *_, side in messages(found[0])] == [2, 1]
     (warning,) = (w for w in found[0].report.warnings if "any rank" in w)
-    assert warning.startswith("1 messages received from any rank could be of several senders")
+    assert warning.startswith("1 message received from any rank could be of several senders")
 
 
 def test_a_barrier_that_may_be_of_all_ranks_is(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_nesting_decides_where_the_named_caller_had_ended(tmp_path: Path) -> Non
     assert callers(result, "mm") == {"Backward"}
     assert callers(result, "sum") == {"evaluate"}
     assert callers(result, "fill") == {"sum"}
-    assert any(warning.startswith("1 operations began when") for warning in result.report.warnings)
+    assert any(warning.startswith("1 operation began when") for warning in result.report.warnings)
 
 
 def test_where_nothing_is_around_the_nearest_possible_caller_counts(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_work_without_a_launch_is_kept(tmp_path: Path, correlation: int) -> None
     result = converted(device=profile.write(tmp_path / "d.json"))
     assert result.report.device_events.kept == 2
     assert joined(result, "device events to launching") == (1, 2)
-    assert any("1 device events have no launching call" in w for w in result.report.warnings)
+    assert any("1 device event has no launching call" in w for w in result.report.warnings)
 
 
 def test_launches_without_work_are_counted(tmp_path: Path) -> None:

@@ -123,4 +123,4 @@ def test_a_whole_recording_has_no_backlog(tmp_path: Path) -> None:
         assert not result.trace.nodes.attributes.named("release_ns")
         assert not [w for w in result.report.warnings if "launched outside" in w]
     later = convert(host, device, steps="3..6").report.warnings
-    assert [w for w in later if "1 records of the window wait" in w and "0.110 ms" in w]
+    assert [w for w in later if "1 record of the window waits" in w and "0.110 ms" in w]

@@ -22,6 +22,7 @@ from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.linker.waits.stream_order import StreamOrder
 from chakra_et.model import EdgeKind
 from chakra_et.recording import HostTrace
+from chakra_et.shown import several
 
 PARTS: Final = 64
 """Memory that is used in more parts than this at a time, on average, is taken as a whole."""
@@ -78,7 +79,8 @@ def mark_only_ties(
         return EdgeList(data.kind, data.source, data.target, by)
     if alone.any():
         warnings.append(
-            f"{np.count_nonzero(alone)} data edges between streams were left out: by the "
+            f"{several(int(np.count_nonzero(alone)), 'data edge', 'data edges')} between streams "
+            f"{'was' if np.count_nonzero(alone) == 1 else 'were'} left out: by the "
             "profiler's records, nothing makes the reader wait for the writer"
         )
     return data.select(~alone)

@@ -174,7 +174,7 @@ def test_an_edge_against_the_recorded_times_is_left_out_and_counted(tmp_path: Pa
     run.profile.events[2]["dur"] = 500
     result = run.convert(tmp_path)
     assert data(result.trace) == set()
-    told = "1 data edges contradict the recorded times and were left out"
+    told = "1 data edge contradicts the recorded times and was left out"
     assert told in result.report.warnings
 
 

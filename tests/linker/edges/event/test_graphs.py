@@ -83,7 +83,7 @@ def test_an_arrow_against_the_times_is_left_out_and_counted(tmp_path: Path) -> N
     profile.kernel("early", 40, 8, 1, stream=24).arrow(FIRST, (22, 80), (24, 40))
     result = converted(None, profile.write(tmp_path / "device.json"))
     assert edges_into(result, "early") == {("cudaGraphLaunch", "launch", "correlation id")}
-    assert any(w.startswith("1 event edges contradict the recorded times")
+    assert any(w.startswith("1 event edge contradicts the recorded times")
                for w in result.report.warnings)  # fmt: skip
 
 
