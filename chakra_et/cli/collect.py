@@ -31,7 +31,7 @@ def collect_command(
         list[str],
         typer.Argument(
             metavar="COMMAND",
-            help="The program and its arguments, as without this: python, torchrun and the like.",
+            help="The program and its arguments: python, torchrun, or a launcher of your own.",
             show_default=False,
         ),
     ],
@@ -39,23 +39,21 @@ def collect_command(
         Path,
         typer.Option("--output", "-o", metavar="DIR", help="Where to write.", show_default=False),
     ],
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=1, help="How many steps to record.")
-    ] = 3,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", min=1, help="Steps to record.")] = 3,
     warmup: Annotated[
         int,
         typer.Option(
             "--warmup",
             metavar="N",
             min=0,
-            help="How many steps to leave alone first. In the next one the profiler gets ready.",
+            help="Steps to skip first. The profiler warms up in the one after them.",
         ),
     ] = 2,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Record allocations, too; the profile grows.")
+        bool, typer.Option("--memory", help="Record allocations too; the profile grows.")
     ] = False,
     stack: Annotated[
-        bool, typer.Option("--stack", help="Record Python frames, too; it costs much time.")
+        bool, typer.Option("--stack", help="Record Python frames too; this is slow.")
     ] = False,
     convert: Annotated[
         bool, typer.Option("--convert", help="Convert what was recorded, to DIR/et.")
@@ -65,14 +63,15 @@ def collect_command(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run a training, and record a few steps of it: the host trace and the profile of each rank.
+    """Run a training script and record a few of its steps: host trace and profile of each rank.
 
-    The script needs no change. A step ends where the optimizer that was the first to step returns
-    from `step`. Each process that steps is recorded as a rank, also below torchrun and other
-    launchers, with PyTorch 2.4 or later. The files appear when the steps are over; the program
-    runs on. DIR gets `host.RANK.json.gz`, `device.RANK.json.gz` and `manifest.RANK.json`.
+    The script needs no change. A step ends when `step` of the optimizer returns (of the first one
+    that steps, where there are several). Each process that steps is recorded as a rank, also under
+    torchrun and other launchers. PyTorch 2.4 or later is needed. The files appear as soon as the
+    steps are over, and the program goes on. DIR gets `host.RANK.json.gz`, `device.RANK.json.gz`
+    and `manifest.RANK.json`.
 
-    The exit code is that of the program; 1 where it ended well and nothing was recorded.
+    The exit code is that of the program, or 1 if it succeeded but nothing was recorded.
     """
     settings = Settings(
         str(output),

@@ -1,4 +1,4 @@
-"""`chakra doctor`: what a recording lacks, and the cure."""
+"""`chakra doctor`: what a recording lacks, and the remedy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def doctor_command(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Say what a recording lacks, and which setting of the recorder cures it.
+    """Say what a recording lacks, and which setting of the recorder fixes it.
 
     Looks for missing ranks and files, files that end too early, windows that differ, and what the
     profiler was not asked for: shapes, threads, waits, device work, process groups, steps. The
@@ -60,9 +60,9 @@ def _show(console: Console, found: Examination) -> None:
     for lack in found.findings:
         say(console, f"{lack.severity.label}  {lack.check}{_who(lack)}: {lack.evidence}.",
             _COLOURS[lack.severity])  # fmt: skip
-        say(console, f"  {lack.cure}")
+        say(console, f"  {lack.remedy}")
     if not found.findings:
-        say(console, f"nothing is lacking in {number_of(len(found.ranks), 'rank')}")
+        say(console, f"nothing is missing in {number_of(len(found.ranks), 'rank')}")
 
 
 def _row(rank: dict[str, Any]) -> tuple[str, ...]:

@@ -102,8 +102,8 @@ class Collector:
             recorded = self.done - self._first
             if recorded:
                 self.problems.append(
-                    f"the program ended when {recorded} of {self.settings.steps} steps were "
-                    "recorded; what it did after the last of them is recorded, too"
+                    f"the program ended after {recorded} of {self.settings.steps} steps; the "
+                    "recording also holds what ran after the last of them"
                 )
                 self._close("the program ended")
             else:
@@ -117,12 +117,12 @@ class Collector:
         """Why nothing was recorded."""
         if self._gave_way:
             return (
-                "nothing was recorded: the program's own profiler or observer ran, and PyTorch has "
-                "room for one; switch it off"
+                "nothing was recorded: the program uses a profiler or an observer of its own, and "
+                "PyTorch supports one at a time; switch it off"
             )
         return (
-            f"nothing was recorded: the program ran {self.done} whole steps, and recording takes "
-            f"{self.settings.needed} (warmup {self.settings.warmup}, 1 to get ready, "
+            f"nothing was recorded: the program ran {self.done} steps, and recording takes "
+            f"{self.settings.needed} (warmup {self.settings.warmup}, 1 to warm up the profiler, "
             f"{self.settings.steps} to record); run more, or ask for fewer"
         )
 

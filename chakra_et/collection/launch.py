@@ -123,8 +123,7 @@ def _problems(manifests: list[dict[str, Any]], notes: list[Note], settings: Sett
         found += [f"{who}: {text}" for text in note.problems if text not in told]
         if note.reached == STEPS and note.rank not in recorded:
             found.append(
-                f"{who}: ended at once, before its steps were recorded: it was killed, or called "
-                "os._exit"
+                f"{who}: ended without notice before its steps were recorded (killed, or os._exit)"
             )
     world = max((int(manifest["world_size"]) for manifest in manifests), default=0)
     missing = sorted(set(range(world)) - recorded)

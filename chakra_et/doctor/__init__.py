@@ -1,4 +1,4 @@
-"""What a recording lacks, and which setting of the recorder cures it."""
+"""What a recording lacks, and which setting of the recorder fixes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check: what may be lacking, how bad that is, and the cure."""
+"""A check: what may be lacking, how bad that is, and the remedy."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Check:
 
     name: str
     severity: Severity
-    cure: str
+    remedy: str
     look: Look | None = None
     look_at_run: LookAtRun | None = None

@@ -16,7 +16,7 @@ from chakra_et.validators.finding import Severity
 
 @dataclass(frozen=True)
 class Lack:
-    """What is lacking: the check that says so, the ranks, of the first one the evidence, a cure.
+    """What is lacking: the check that says so, the ranks, of the first one the evidence, a remedy.
 
     `ranks` is empty where it is about the run.
     """
@@ -25,7 +25,7 @@ class Lack:
     severity: Severity
     ranks: tuple[int, ...]
     evidence: str
-    cure: str
+    remedy: str
 
     def as_dict(self) -> dict[str, Any]:
         """For other programs."""
@@ -34,7 +34,7 @@ class Lack:
             "severity": self.severity.label,
             "ranks": list(self.ranks),
             "evidence": self.evidence,
-            "cure": self.cure,
+            "remedy": self.remedy,
         }
 
 
@@ -94,7 +94,7 @@ def _lacks(ranks: list[Capture]) -> Iterator[Lack]:
         assert check.look_at_run is not None
         evidence = check.look_at_run(ranks)
         if evidence is not None:
-            yield Lack(check.name, check.severity, (), evidence, check.cure)
+            yield Lack(check.name, check.severity, (), evidence, check.remedy)
             if check.severity is Severity.ERROR:
                 # Files of several runs say nothing about one.
                 break
@@ -104,4 +104,4 @@ def _lacks(ranks: list[Capture]) -> Iterator[Lack]:
         told = [(rank, evidence) for rank, evidence in found if evidence is not None]
         if told:
             who = tuple(dict.fromkeys(rank for rank, _ in told))
-            yield Lack(check.name, check.severity, who, told[0][1], check.cure)
+            yield Lack(check.name, check.severity, who, told[0][1], check.remedy)

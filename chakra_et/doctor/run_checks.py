@@ -64,7 +64,7 @@ def _apart(ranks: list[Capture]) -> str | None:
     return f"rank {late} begins {(begin - end) / 1e9:.3f} s after rank {early} has ended"
 
 
-_CURE: Final = "Record all ranks of one run in the same steps, as chakra collect does."
+_REMEDY: Final = "Record all ranks of one run in the same steps, as chakra collect does."
 CHECKS: Final = (
     Check("rank-twice", Severity.ERROR, "Keep one run in a directory.", look_at_run=_two),
     Check("worlds-differ", Severity.ERROR, "Keep one run in a directory.", look_at_run=_worlds),
@@ -74,11 +74,11 @@ CHECKS: Final = (
         "Put the files of all ranks into the directory; look why that rank recorded nothing.",
         look_at_run=_missing,
     ),
-    Check("steps-differ", Severity.WARNING, _CURE, look_at_run=_steps),
+    Check("steps-differ", Severity.WARNING, _REMEDY, look_at_run=_steps),
     Check(
         "windows-apart",
         Severity.WARNING,
-        _CURE + " If they did, the clocks of the machines differ.",
+        _REMEDY + " If they did, the clocks of the machines differ.",
         look_at_run=_apart,
     ),
 )

@@ -1,4 +1,4 @@
-"""`chakra doctor`: each thing that a recording can lack is found, with its cure."""
+"""`chakra doctor`: each thing that a recording can lack is found, with its remedy."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_is_lacking_is_found(
     found = examined(tmp_path, (mine and mine(), device and device()))
     (lack,) = found.findings
     assert (lack.check, lack.ranks, found.exit_code) == (check, (0,), 1)
-    assert lack.cure
+    assert lack.remedy
 
 
 def _waiting() -> Profile:
@@ -128,7 +128,7 @@ def test_a_host_trace_that_ends_too_early_is_found(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-150])
     (lack,) = examine(tmp_path).findings
     assert lack.check == "host-trace-damaged"
-    assert "unregister_callback" in lack.cure
+    assert "unregister_callback" in lack.remedy
 
 
 def test_a_file_that_cannot_be_read_is_found(tmp_path: Path) -> None:
@@ -186,6 +186,6 @@ def test_the_command_says_what_is_lacking_and_the_cure(tmp_path: Path) -> None:
     assert "no-shapes (rank 0): no operation of the profile has shapes." in done.output
     assert "profile(record_shapes=True)" in done.output
     done = chakra("doctor", EXAMPLES / "ddp_2rank")
-    assert (done.code, done.output.splitlines()[-1]) == (0, "nothing is lacking in 2 ranks")
+    assert (done.code, done.output.splitlines()[-1]) == (0, "nothing is missing in 2 ranks")
     told = json.loads(chakra("doctor", EXAMPLES / "simple_add", "--json").output)
     assert {item["check"] for item in told["findings"]} >= {"no-shapes", "no-sync-events"}

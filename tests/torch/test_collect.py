@@ -83,12 +83,12 @@ def test_what_was_whole_when_an_error_came_is_kept(train: Any, tmp_path: Path) -
     assert names(tmp_path) == FILES
     manifest = json.loads((tmp_path / "manifest.0.json").read_text())
     assert manifest["steps"] == {"first": 1, "recorded": 2, "wanted": 3}
-    assert "when 2 of 3 steps were recorded" in manifest["problems"][0]
+    assert "ended after 2 of 3 steps" in manifest["problems"][0]
     assert chakra_et.convert_directory(tmp_path, None)[0].report.repairs == []
 
 
 def test_too_few_steps_are_told(train: Any, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"ran 3 whole steps, and recording takes 6"):
+    with pytest.raises(OutputError, match=r"ran 3 steps, and recording takes 6"):
         record(train, tmp_path, 3)
     assert names(tmp_path) == set()
     # PyTorch has its profiler and its observer back.

@@ -97,18 +97,18 @@ def test_a_rank_that_dies_is_named_and_the_others_stay(
     outcome = run(script, DDP, [*TORCHRUN, "3"], steps=5)
     assert outcome.exit_code != 0
     assert 2 not in {manifest["rank"] for manifest in outcome.manifests}
-    assert any("rank 2: ended at once" in problem for problem in outcome.problems)
+    assert any("rank 2: ended without notice" in problem for problem in outcome.problems)
     assert files(script) == of_ranks(*(manifest["rank"] for manifest in outcome.manifests))
     for manifest in outcome.manifests:
         assert manifest["steps"]["recorded"] < 5
-        assert "the program ended when" in manifest["problems"][0]
+        assert "the program ended after" in manifest["problems"][0]
 
 
 def test_the_exit_of_a_script_is_kept(script: Path) -> None:
     outcome = run(script, then("for _ in range(2): step()\nsys.exit(5)"))
     assert (outcome.exit_code, outcome.manifests, files(script)) == (5, [], set())
     (problem,) = outcome.problems
-    assert "the program ran 2 whole steps, and recording takes 6" in problem
+    assert "the program ran 2 steps, and recording takes 6" in problem
 
 
 def test_sigterm_ends_the_program_and_leaves_whole_files(script: Path) -> None:
