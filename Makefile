@@ -42,7 +42,7 @@ check: lint types
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .

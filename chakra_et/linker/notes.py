@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from chakra_et.linker.tallies import JoinTally
-
-if TYPE_CHECKING:
-    from chakra_et.linker.joining.clocks import ClockOffset
+from chakra_et.linker.tallies import ClockOffset, JoinTally
 
 
 @dataclass

@@ -46,3 +46,19 @@ class JoinTally:
     def as_dict(self) -> dict[str, Any]:
         """The join as it stands in a report."""
         return {"what": self.what, "by": self.by, "matched": self.matched, "of": self.of}
+
+
+@dataclass
+class ClockOffset:
+    """By how much the clock of a device is behind that of the host, at least."""
+
+    device: int
+    early: int
+    """How many activities seem to start before their launch does."""
+    of: int
+    offset_ns: int
+    applied: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The offset as it stands in a report."""
+        return dict(vars(self))

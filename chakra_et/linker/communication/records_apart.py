@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
 
 from chakra_et.columns import NO_ROW
+from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.kernel_names import kernel_name_facts
+from chakra_et.linker.communication.views import Views
 from chakra_et.recording import Facts
 from chakra_et.recording.libraries import NO_COMMUNICATION
-
-if TYPE_CHECKING:
-    from chakra_et.linker.activities import Activities
-    from chakra_et.linker.communication.views import Views
 
 _Entry = tuple[int, int, Facts]
 """When an activity began or was asked for, its row, and what it tells."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from chakra_et.columns import NO_ROW
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.kernel_names import kernel_name_facts
+from chakra_et.linker.communication.views import Views
 from chakra_et.recording import Facts
 from chakra_et.recording.libraries import NO_COMMUNICATION, operation
-
-if TYPE_CHECKING:
-    from chakra_et.linker.activities import Activities
-    from chakra_et.linker.communication.views import Views
 
 
 def share_kernels(

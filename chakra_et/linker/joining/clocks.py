@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
+from chakra_et.linker.tallies import ClockOffset
 from chakra_et.recording import DeviceTrace
-
-
-@dataclass
-class ClockOffset:
-    """By how much the clock of a device is behind that of the host, at least."""
-
-    device: int
-    early: int
-    """How many activities seem to start before their launch does."""
-    of: int
-    offset_ns: int
-    applied: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """The offset as it stands in a report."""
-        return dict(vars(self))
 
 
 def align_clocks(table: Activities, device: DeviceTrace, *, apply: bool) -> list[ClockOffset]:

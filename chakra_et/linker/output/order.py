@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,13 +10,11 @@ from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities, begin_order
 from chakra_et.linker.communication.workers import Workers
 from chakra_et.linker.edge_list import EdgeList
+from chakra_et.linker.finding import Linkage
 from chakra_et.linker.time.own_time import OwnTime
 from chakra_et.linker.waits.stream_order import StreamOrder
 from chakra_et.recording import HostTrace
 from chakra_et.shown import several
-
-if TYPE_CHECKING:
-    from chakra_et.linker.finding import Linkage
 
 
 def issue_order(

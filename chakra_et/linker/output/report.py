@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,19 +17,16 @@ from chakra_et.linker.communication.accounts import Account
 from chakra_et.linker.communication.communication import Communication
 from chakra_et.linker.communication.process_groups import GroupTable
 from chakra_et.linker.evidence import Codes, Evidence, counted
-from chakra_et.linker.joining.clocks import ClockOffset
+from chakra_et.linker.finding import Linkage
+from chakra_et.linker.guesses.other_ranks import Guesses
 from chakra_et.linker.joining.join import HostJoin
 from chakra_et.linker.notes import Notes
-from chakra_et.linker.tallies import JoinTally, Tally
+from chakra_et.linker.output.further_nodes import Graph
+from chakra_et.linker.tallies import ClockOffset, JoinTally, Tally
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.model.nodes import type_label
 from chakra_et.recording import DeviceTrace, HostTrace, Recording, Role
 from chakra_et.version import PRODUCER
-
-if TYPE_CHECKING:
-    from chakra_et.linker.finding import Linkage
-    from chakra_et.linker.guesses.other_ranks import Guesses
-    from chakra_et.linker.output.further_nodes import Graph
 
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
 UNRECORDED: Final = "unrecorded parents"
