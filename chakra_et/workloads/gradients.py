@@ -157,19 +157,23 @@ class Gradients:
             )  # fmt: skip
 
     def _agree(self) -> None:
-        """Find the norm of all gradients (Megatron), or whether one overflowed (DeepSpeed)."""
+        """Find the norm of all gradients (Megatron), or whether one overflowed (DeepSpeed).
+
+        With ZeRO-3, DeepSpeed sums the norms of the ranks' parts as well, in fp64.
+        """
         plan, worker = self._plan, self._worker
         family = plan.gradient_family(expert=False) if plan.zero >= 2 else plan.model_family
-        size, name = (1, "overflow") if plan.zero >= 2 else (4, "gradient_norm")
-        if family is None:
-            return
-        flag = Tensor(name, (size,), "uint8")
-        with worker.rank.on(phase="optimizer"):
-            worker.collective(
-                CollectiveType.ALL_REDUCE, family, size, f"{name}.all_reduce", Stream.DP,
-                self._scattered, [flag],
-            )  # fmt: skip
-        self._scattered.append(flag)
+        told = [(1, "overflow")] if plan.zero >= 2 else [(4, "gradient_norm")]
+        if plan.zero == 3:
+            told.append((8, "gradient_norm"))
+        for size, name in told if family is not None else ():
+            flag = Tensor(name, (size,), "uint8")
+            with worker.rank.on(phase="optimizer"):
+                worker.collective(
+                    CollectiveType.ALL_REDUCE, family or "", size, f"{name}.all_reduce", Stream.DP,
+                    self._scattered, [flag],
+                )  # fmt: skip
+            self._scattered.append(flag)
 
     def _step(self, queue: _Queue) -> None:
         """Update the rank's share, and gather the weights that others updated."""

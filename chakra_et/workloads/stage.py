@@ -15,7 +15,7 @@ from chakra_et.workloads.gradients import Gradients
 from chakra_et.workloads.mlp import feed_forward_steps
 from chakra_et.workloads.operators import Operator
 from chakra_et.workloads.parameters import Part, Unit
-from chakra_et.workloads.plan import Plan, Recompute
+from chakra_et.workloads.plan import Gather, Plan, Recompute
 from chakra_et.workloads.schedule import Kind, Pass, schedule
 from chakra_et.workloads.steps import Chain, Plain
 from chakra_et.workloads.worker import Stream, Worker
@@ -134,8 +134,9 @@ class TrainingStage:
             dx = self._receive(part.number, micro_batch, _BACKWARD)
         self._gather(part, places[:1], None)
         for place, following in zip(places, [*places[1:], None], strict=True):
-            # The embedding's gradient needs no weight.
-            self._gather(part, [following] if following != "embedding" else [], dx)
+            # The embedding's gradient needs no weight, but DeepSpeed gathers what a module has.
+            needed = following != "embedding" or self.plan.gather is Gather.MODULE
+            self._gather(part, [following] if needed else [], dx)
             if place == "embedding":
                 self.embedding.backward(site, saved[place], dx)
             else:

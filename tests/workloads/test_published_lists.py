@@ -66,15 +66,17 @@ def test_llama_7b_megatron_tp2() -> None:
 
 def test_llama_7b_zero_3_by_modules() -> None:
     # No published list: DeepSpeed's rules for the model of ZeRO-2's list. Weights of 4096 x 4096,
-    # 11008 x 4096 and 32000 x 4096 are gathered before each use, norms stay whole.
+    # 11008 x 4096 and 32000 x 4096 are gathered before each pass, the embedding's too; norms stay
+    # whole, and are gathered together when the optimizer has changed them.
     plan = Plan(model=load_model("llama2-7b"), dp=128, global_batch=128, zero=3)
     found = listed(plan)
     assert {key[3]: n for key, n in found.items() if key[0] == "ALL_GATHER"} == {
         33_554_432: 2 * 4 * 32,
         90_177_536: 2 * 3 * 32,
-        262_144_000: 1 + 2,
+        262_144_000: 2 * 2,
         65 * 4096 * 2: 1,
     }
+    assert {key[3]: n for key, n in found.items() if key[0] == "ALL_REDUCE"} == {1: 1, 8: 1}
     assert sum(key[3] * n for key, n in found.items() if key[0] == "REDUCE_SCATTER") == (
         2 * plan.model.parameters
     )
