@@ -44,6 +44,7 @@ VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "show": ("timeline", {}),
     "export": ("export", {}),
     "replay": ("replay", {"cls": "ReplayCommand"}),
+    "whatif": ("whatif", {}),
     "report": ("report", {}),
     "compare-sim": ("compare_sim", {}),
     "analyze": ("analyze", {}),

@@ -1,0 +1,131 @@
+"""`chakra whatif`: edit a run, and see what changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from chakra_et.cli.outputs import write_ranks
+from chakra_et.cli.progress import working
+from chakra_et.cli.targets import ForceOption
+from chakra_et.cli.terminal import console_for, print_json, say, show_table
+from chakra_et.errors import ChakraError
+from chakra_et.loading import load
+from chakra_et.replay import Replay
+from chakra_et.whatif import Answer, ask, parse_edit
+
+EXAMPLES: Final = {
+    "whatif": (
+        ("chakra whatif DIR --set time:name~gemm=0.5", "matrix products in half the time"),
+        ("chakra whatif DIR --set time:gap=true=0", "no time of Python between operations"),
+        ("chakra whatif DIR --set straggler=3:1.1", "rank 3 computes 10 % slower"),
+        ("chakra whatif DIR --set network=5,100", "transfers over 5 us and 100 GB/s"),
+        ("chakra whatif DIR --set overlap=off", "transfers that overlap with nothing"),
+        ("chakra whatif DIR --set remove:type=COMM_COLL=yes", "no collectives at all"),
+        ("chakra whatif DIR --set jitter=0.05,1 --set network=5,100 -o OUT", "both; ETs written"),
+    ),
+}
+
+
+def whatif_command(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="ETs or recordings of a run: a file, a directory.")
+    ],
+    edits: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="EDIT",
+            help="time:SELECTOR=FACTOR, straggler=RANK:FACTOR, jitter=SHARE[,SEED], "
+            "remove:SELECTOR=yes, overlap=off, network=US,GB_PER_S. May be repeated; edits apply "
+            "in their order.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Write the edited timeline.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    force: ForceOption = False,
+) -> None:
+    """Edit a run and replay it: what the span, its parts and its critical path become.
+
+    Selectors are those of `chakra replay`. docs/whatif.md explains the edits.
+    """
+    wanted = [parse_edit(text) for text in edits]
+    with working("reading"):
+        traces = load([source])
+    if any(edit.network for edit in wanted) and len(traces) == 1:
+        raise ChakraError(
+            "--set network does nothing for one rank: no other one takes part in its transfers",
+            remedy="Give all ranks of the run.",
+        )
+    with working("replaying"):
+        answer = ask(traces, wanted)
+    if output is not None:
+        names = {rank: f"edited.{rank}.et" for rank in answer.after.traces}
+        write_ranks(answer.after.traces, output, names, "edited", force)
+    if as_json:
+        print_json(answer.as_dict())
+    else:
+        _show(console_for(), answer)
+
+
+def _show(console: Console, answer: Answer) -> None:
+    for change in answer.changes:
+        if not change.nodes:
+            say(console, f"{change.what}: fits nothing", "yellow")
+        elif change.source == "order":
+            say(console, f"{change.what}: {change.nodes:,} waits added")
+        else:
+            took = f"{change.before_ns / 1e6:.3f} to {change.after_ns / 1e6:.3f} ms"
+            say(console, f"{change.what}: {change.nodes:,} nodes, {took} ({change.source})")
+    if answer.network is not None:
+        say(console, f"{answer.network}: transfers between ranks (model)")
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for title in ("", "before", "after", "change"):
+        table.add_column(title, justify="left" if not title else "right")
+    for what, before, after in _rows(answer.before, answer.after):
+        share = f"{after / before - 1:+.1%}" if before else "-"
+        table.add_row(what, f"{before / 1e6:.3f}", f"{after / 1e6:.3f}", share)
+    show_table(console, table)
+    for when, done in (("before", answer.before), ("after", answer.after)):
+        say(console, f"{when}: {_bound(done)}")
+
+
+def _rows(before: Replay, after: Replay) -> list[tuple[str, int, int]]:
+    """Times in ns of the rank whose span is longest, on either side."""
+    old, new = _longest(before), _longest(after)
+    a, b = before.figures[old], after.figures[new]
+    parts = (
+        ("computing alone, ms", "exposed_compute_ns"),
+        ("computing and transfers, ms", "overlap_ns"),
+        ("exposed transfers, ms", "exposed_comm_ns"),
+        ("neither, ms", "other_ns"),
+    )
+    return [
+        ("span, ms", a.span_ns, b.span_ns),
+        *((what, getattr(a.replayed, name), getattr(b.replayed, name)) for what, name in parts),
+    ]
+
+
+def _bound(done: Replay) -> str:
+    """Which rank is longest, what takes its path, and the name that takes most of that."""
+    rank = _longest(done)
+    path = done.paths[rank]
+    length = path.length_ns or 1
+    shares = sorted(path.bound_ns.items(), key=lambda item: -item[1])
+    bound = ", ".join(f"{what} {ns / length:.0%}" for what, ns in shares if ns * 100 >= length)
+    most = f"; most of it {path.by_name_ns[0][0]!r}" if path.by_name_ns else ""
+    return f"rank {rank} takes longest, its path {bound or 'nothing'}{most}"
+
+
+def _longest(done: Replay) -> int:
+    return max(done.figures, key=lambda rank: done.figures[rank].span_ns)

@@ -1,0 +1,257 @@
+"""Edits of the traces of a run: each takes traces and gives new ones, and says what it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.errors import ChakraError
+from chakra_et.model import EdgeKind, Edges, Nodes, Trace, TraceSet, set_time_parts
+from chakra_et.passes.edit import without_nodes
+from chakra_et.replay import AlphaBeta
+from chakra_et.replay.columns import Columns, columns_of
+from chakra_et.replay.selectors import select, select_parts
+from chakra_et.whatif.values import number, numbers, rank_and_factor
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_WAITS_ON: Final = "sync_on"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an edit changed on all ranks: how many nodes, and how long they take in all.
+
+    `source` says where the new times come from: `scaled` or `drawn` from the recorded ones, `gone`,
+    or `order` where only waits changed.
+    """
+
+    what: str
+    nodes: int
+    before_ns: int
+    after_ns: int
+    source: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit with its value: what becomes of traces, and with which network they run."""
+
+    text: str
+    apply: Callable[[TraceSet], tuple[TraceSet, Change | None]]
+    network: AlphaBeta | None = None
+
+
+def parse_edit(text: str) -> Edit:
+    """The edit that `KEY=VALUE` names. Raises ChakraError for one that is not understood."""
+    key, found, value = text.rpartition("=")
+    name, _, selector = key.partition(":")
+    maker = EDITS.get(name)
+    if not found or maker is None or bool(selector) != (name in _SELECTING):
+        raise ChakraError(
+            f"invalid edit {text!r}",
+            remedy=f"Write one of {', '.join(FORMS.values())}.",
+        )
+    return maker(text, selector, value)
+
+
+def _time(text: str, selector: str, value: str) -> Edit:
+    """The time of some nodes, multiplied."""
+    factor = number(text, value, least=0)
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        return _scaled(traces, text, lambda c: (select_parts(c.trace, c.parts, selector), factor))
+
+    return Edit(text, apply)
+
+
+def _straggler(text: str, _: str, value: str) -> Edit:
+    """All that one rank does by itself, multiplied; its transfers stay."""
+    slow, factor = rank_and_factor(text, value)
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        if slow not in traces:
+            raise ChakraError(f"{text}: there is no rank {slow}", remedy="Name a rank of the run.")
+        own = {id(traces[slow]): factor}
+        return _scaled(traces, text, lambda c: (_computes(c), own.get(id(c.trace), 1.0)))
+
+    return Edit(text, apply)
+
+
+def _jitter(text: str, _: str, value: str) -> Edit:
+    """Every node takes longer or shorter by a share, at random; transfers stay."""
+    share, seed = numbers(text, value, defaults=(0.0, 0.0))
+    if not 0 <= share < 1:
+        raise ChakraError(f"{text}: expected a share from 0 to 1", remedy="Write jitter=0.05.")
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        random = np.random.default_rng(int(seed))
+
+        def chosen(columns: Columns) -> tuple[Mask, npt.NDArray[np.float64]]:
+            of_node = 1 + random.uniform(-share, share, len(columns))
+            return _computes(columns), of_node[columns.parts.node]
+
+        made, change = _scaled(traces, text, chosen)
+        return made, replace(change, source="drawn")
+
+    return Edit(text, apply)
+
+
+def _remove(text: str, selector: str, value: str) -> Edit:
+    """Some operations are not done: device work and transfers go, calls take no time and wait for
+    nothing.
+    """
+    if value != "yes":
+        raise ChakraError(f"{text}: expected yes", remedy=f"Write remove:{selector}=yes.")
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        made, nodes, gone_ns = {}, 0, 0
+        for rank, trace in traces.items():
+            columns = columns_of(trace)
+            chosen = select(trace, selector)
+            own = columns.parts.by_owner(len(columns))
+            nodes, gone_ns = nodes + int(chosen.sum()), gone_ns + int(own[chosen].sum())
+            made[rank] = _removed(columns, chosen)
+        return TraceSet(made), Change(text, nodes, gone_ns, 0, "gone")
+
+    return Edit(text, apply)
+
+
+def _overlap(text: str, _: str, value: str) -> Edit:
+    """Transfers on a device overlap with nothing: all its work runs in the recorded order."""
+    if value != "off":
+        raise ChakraError(f"{text}: expected off", remedy="Write overlap=off.")
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        made, edges = {}, 0
+        for rank, trace in traces.items():
+            columns = columns_of(trace)
+            work = np.flatnonzero(columns.device & columns.timed)
+            if not columns.communication[work].any():
+                raise ChakraError(
+                    f"{text}: rank {rank} has no transfers on a device",
+                    remedy="Transfers of host processes cannot be told from what overlaps them.",
+                )
+            made[rank] = _in_one_line(trace, columns, work)
+            edges += len(made[rank].edges) - len(trace.edges)
+        return TraceSet(made), Change(text, edges, 0, 0, "order")
+
+    return Edit(text, apply)
+
+
+def _network(text: str, _: str, value: str) -> Edit:
+    """Transfers take what a network of this latency and bandwidth takes."""
+    latency_us, gigabytes = numbers(text, value, defaults=(0.0, 0.0))
+    if latency_us < 0 or gigabytes <= 0:
+        raise ChakraError(
+            f"{text}: expected a latency in us and a bandwidth in GB/s",
+            remedy="Write network=5,100.",
+        )
+    model = AlphaBeta(latency_us * 1e3, gigabytes * 1e9)
+    return Edit(text, lambda traces: (traces, None), model)
+
+
+EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
+    "time": _time,
+    "straggler": _straggler,
+    "jitter": _jitter,
+    "remove": _remove,
+    "overlap": _overlap,
+    "network": _network,
+}
+FORMS: Final = {
+    "time": "time:SELECTOR=FACTOR",
+    "straggler": "straggler=RANK:FACTOR",
+    "jitter": "jitter=SHARE[,SEED]",
+    "remove": "remove:SELECTOR=yes",
+    "overlap": "overlap=off",
+    "network": "network=US,GB_PER_S",
+}
+"""How each edit is written."""
+_SELECTING: Final = ("time", "remove")
+
+Factor = float | npt.NDArray[np.float64]
+
+
+def _scaled(
+    traces: TraceSet, text: str, chosen: Callable[[Columns], tuple[Mask, Factor]]
+) -> tuple[TraceSet, Change]:
+    """The traces with some parts of time multiplied."""
+    made, nodes, before_ns, after_ns = {}, 0, 0, 0
+    for rank, trace in traces.items():
+        columns = columns_of(trace)
+        parts = columns.parts
+        mask, factor = chosen(columns)
+        factors = np.where(mask, factor, 1.0)
+        changed = factors != 1
+        ns = parts.ns.copy()
+        ns[changed] = np.rint(ns[changed] * factors[changed]).astype(np.int64)
+        made[rank] = _with_parts(trace, columns, ns) if changed.any() else trace
+        owners = np.where(parts.gap, parts.node, parts.owner)[mask]
+        nodes += len(np.unique(owners))
+        before_ns, after_ns = before_ns + int(parts.ns[mask].sum()), after_ns + int(ns[mask].sum())
+    return TraceSet(made), Change(text, nodes, before_ns, after_ns, "scaled")
+
+
+def _with_parts(trace: Trace, columns: Columns, ns: Rows) -> Trace:
+    """The trace with other lengths of its parts of time."""
+    nodes = _copied(trace.nodes)
+    parts = replace(columns.parts, ns=ns)
+    nodes.duration_ns[:] = parts.by_node(len(nodes))
+    set_time_parts(nodes, parts)
+    return Trace(nodes, trace.edges, trace.metadata)
+
+
+def _computes(columns: Columns) -> Mask:
+    """The parts of time that are no transfer's."""
+    return np.asarray(~columns.communication[columns.parts.node])
+
+
+def _removed(columns: Columns, chosen: Mask) -> Trace:
+    trace, parts = columns.trace, columns.parts
+    owned = np.where(parts.gap, False, chosen[np.maximum(parts.owner, 0)])
+    calls = chosen & ~columns.device
+    quiet = _with_parts(trace, columns, np.where(owned, 0, parts.ns))
+    for column in quiet.nodes.attributes.named(_WAITS_ON):
+        quiet.nodes.attributes.remove(column, column.rows[calls[column.rows]])
+    edges = quiet.edges
+    keep = (edges.kind != EdgeKind.SYNC) | ~calls[edges.target]
+    waiting_less = Edges.collect(
+        len(quiet.nodes), edges.target[keep], edges.source[keep], edges.kind[keep],
+        edges.inferred[keep],
+    )  # fmt: skip
+    left = Trace(quiet.nodes, waiting_less, trace.metadata)
+    work = chosen & columns.device
+    return without_nodes(left, work) if work.any() else left
+
+
+def _in_one_line(trace: Trace, columns: Columns, work: Rows) -> Trace:
+    """The trace with edges from each transfer to the work after it, and to it from that before."""
+    device = trace.nodes.attributes.dense("device", 0, np.int64)[work]
+    order = work[np.lexsort((work, columns.start[work], device))]
+    same = np.sort(device)[1:] == np.sort(device)[:-1]
+    meets = columns.communication[order]
+    pairs = np.flatnonzero(same & (meets[1:] | meets[:-1]))
+    source, target = order[pairs], order[pairs + 1]
+    edges = trace.edges
+    changed = Edges.collect(
+        len(trace.nodes),
+        np.append(edges.target, target),
+        np.append(edges.source, trace.nodes.id[source]),
+        np.append(edges.kind, np.full(len(pairs), EdgeKind.EVENT, np.uint8)),
+        np.append(edges.inferred, np.ones(len(pairs), np.bool_)),
+    )
+    return Trace(trace.nodes, changed, trace.metadata)
+
+
+def _copied(nodes: Nodes) -> Nodes:
+    return nodes.take(np.arange(len(nodes)))

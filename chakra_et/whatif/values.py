@@ -1,0 +1,44 @@
+"""Values of edits: numbers in texts."""
+
+from __future__ import annotations
+
+import math
+
+from chakra_et.errors import ChakraError
+
+
+def number(text: str, value: str, least: float) -> float:
+    """A number that is not below `least`; `text` is the edit, for the error."""
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found) or found < least:
+        raise ChakraError(
+            f"{text}: expected a number, {least:g} or more, got {value!r}",
+            remedy="chakra whatif -h shows how edits are written.",
+        )
+    return found
+
+
+def numbers(text: str, value: str, defaults: tuple[float, ...]) -> tuple[float, ...]:
+    """Numbers between commas, as many as there are defaults; later ones may be left out."""
+    items = value.split(",")
+    if not value or len(items) > len(defaults):
+        raise ChakraError(
+            f"{text}: expected up to {len(defaults)} numbers, got {value!r}",
+            remedy="chakra whatif -h shows how edits are written.",
+        )
+    found = [number(text, item, least=0) for item in items]
+    return (*found, *defaults[len(found) :])
+
+
+def rank_and_factor(text: str, value: str) -> tuple[int, float]:
+    """A rank and a factor, as in `3:1.1`."""
+    rank, found, factor = value.partition(":")
+    if not found or not rank.isascii() or not rank.isdigit():
+        raise ChakraError(
+            f"{text}: expected a rank and a factor, got {value!r}",
+            remedy="Write straggler=3:1.1.",
+        )
+    return int(rank), number(text, factor, least=0)
