@@ -13,6 +13,7 @@ from chakra_et.columns import Rows
 from chakra_et.graph import edge_rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.model import EdgeKind, Metadata, Trace, TraceSet
+from chakra_et.model.attributes import same_value
 from chakra_et.predict.places import same_places
 from chakra_et.replay.columns import columns_of
 from chakra_et.tables.attribute_changes import attribute_changes
@@ -242,7 +243,7 @@ def _metadata(
         ]
         for name in dict.fromkeys((*sides[0], *sides[1])):
             one, other = sides[0].get(name), sides[1].get(name)
-            if one != other and name != "process_groups":
+            if not same_value(one, other) and name != "process_groups":
                 rows.append((found.rank, name, _brief(one), _brief(other)))
     return _table("metadata", ("rank", "name", "left", "right"), rows)
 

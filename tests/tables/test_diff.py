@@ -15,6 +15,7 @@ from places import EXAMPLES
 from traces import coll, node, run, trace
 
 from chakra_et import EdgeKind, Trace, TraceSet, cure, write
+from chakra_et.definitions import Kind
 from chakra_et.loading import load
 from chakra_et.tables.diff import SECTIONS, Difference, diff
 
@@ -129,6 +130,12 @@ def test_groups_ranks_and_metadata_are_compared() -> None:
         (2, "(all of the rank)", 0, 1),
     ]
     assert told(found, "metadata", "name", "left", "right") == [("world_size", "2", "4")]
+
+
+def test_what_is_no_number_is_the_same_as_itself() -> None:
+    one = trace(op(1, "a"))
+    one.metadata.set("loss", Kind.DOUBLE, float("nan"))
+    assert diff({0: one}, {0: one}).same
 
 
 def test_two_runs_of_one_rank_are_compared_whatever_their_numbers() -> None:
