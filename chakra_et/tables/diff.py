@@ -7,33 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from chakra_et.columns import Rows
-from chakra_et.graph import edge_rows
-from chakra_et.linker.joining.alignment import align
-from chakra_et.model import EdgeKind, Metadata, Trace, TraceSet
+from chakra_et.model import Metadata, Trace, TraceSet
 from chakra_et.model.attributes import same_value
-from chakra_et.predict.places import same_places
-from chakra_et.replay.columns import columns_of
+from chakra_et.tables.alone import edges_alone, nodes_alone
 from chakra_et.tables.attribute_changes import attribute_changes
-from chakra_et.tables.grouping import codes
+from chakra_et.tables.matched import Matched, matched
 from chakra_et.tables.operators import operator_table
 from chakra_et.tables.ranks import rank_table
 from chakra_et.tables.table import Table, texts
-
-
-@dataclass(frozen=True)
-class Matched:
-    """One rank on both sides: `row[r]` is the node of `right` that stands for node r of `left`.
-
-    It is -1 where none does.
-    """
-
-    rank: int
-    left: Trace
-    right: Trace
-    row: Rows
 
 
 @dataclass(frozen=True)
@@ -71,7 +53,7 @@ def diff(
     """
     if len(left) == len(right) == 1:
         right = dict(zip(left, right.values(), strict=True))
-    both = [_matched(rank, left[rank], right[rank]) for rank in left if rank in right]
+    both = [matched(rank, left[rank], right[rank]) for rank in left if rank in right]
     chosen = list(only) or list(SECTIONS)
     return Difference(
         {name: SECTIONS[name](left, right, both) for name in SECTIONS if name in chosen},
@@ -84,32 +66,6 @@ def _count(traces: Mapping[int, Trace]) -> int:
     return sum(len(trace.nodes) for trace in traces.values())
 
 
-def _matched(rank: int, left: Trace, right: Trace) -> Matched:
-    if len(left.nodes) == len(right.nodes) and bool((left.nodes.id == right.nodes.id).all()):
-        # Ids of damaged files may occur twice: then the order of rows decides.
-        by_id = np.arange(len(left.nodes))
-    else:
-        by_id = right.nodes.rows_of(left.nodes.id)
-    shared = by_id >= 0
-    named, others = left.nodes.name[shared], right.nodes.name[by_id[shared]]
-    fewer = min(len(left.nodes), len(right.nodes))
-    once = len(np.unique(by_id[shared])) == np.count_nonzero(shared)
-    if once and 2 * np.count_nonzero(shared) >= fewer and bool((named == others).all()):
-        return Matched(rank, left, right, by_id)
-    row = same_places(columns_of(left), columns_of(right)).row
-    _match_rest(left, right, row)
-    return Matched(rank, left, right, row)
-
-
-def _match_rest(left: Trace, right: Trace, row: Rows) -> None:
-    """Match by name, in the order of rows, what has no place in common: it may have moved."""
-    mine = np.flatnonzero(row < 0)
-    theirs = np.flatnonzero(~np.isin(np.arange(len(right.nodes)), row))
-    code, _ = codes([*left.nodes.name[mine].tolist(), *right.nodes.name[theirs].tolist()])
-    at, other = align(code[: len(mine)], code[len(mine) :])
-    row[mine[at]] = theirs[other]
-
-
 def _structure(left: Mapping[int, Trace], right: Mapping[int, Trace], both: list[Matched]) -> Table:
     """Ranks, nodes and edges that one side has alone, with how many there are."""
     rows: list[tuple[int, str, str, int, int]] = []
@@ -118,51 +74,9 @@ def _structure(left: Mapping[int, Trace], right: Mapping[int, Trace], both: list
             one, other = (len(s[rank].nodes) if rank in s else 0 for s in (left, right))
             rows.append((rank, "nodes", "(all of the rank)", one, other))
     for found in both:
-        alone = np.ones(len(found.right.nodes), np.bool_)
-        alone[found.row[found.row >= 0]] = False
-        names = (found.left.nodes.name[found.row < 0], found.right.nodes.name[alone])
-        rows += [(found.rank, "nodes", *row) for row in _counts(*names)]
-        rows += [(found.rank, "edges", *row) for row in _edges(found)]
+        rows += [(found.rank, "nodes", *row) for row in nodes_alone(found)]
+        rows += [(found.rank, "edges", *row) for row in edges_alone(found)]
     return _table("structure", ("rank", "what", "name", "only_left", "only_right"), rows)
-
-
-def _counts(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> list[tuple[str, int, int]]:
-    counts: dict[str, list[int]] = {}
-    for side, names in enumerate((left.tolist(), right.tolist())):
-        for name in names:
-            counts.setdefault(name, [0, 0])[side] += 1
-    order = sorted(counts.items(), key=lambda item: -sum(item[1]))
-    return [(name, one, other) for name, (one, other) in order]
-
-
-def _edges(found: Matched) -> list[tuple[str, int, int]]:
-    """Edges by kind that one side has alone, or with another kind or mark."""
-    mine, theirs = edge_rows(found.left), edge_rows(found.right)
-    size = len(found.right.nodes) + 1
-    ends = found.row[mine.source], found.row[mine.target]
-    whole = (ends[0] >= 0) & (ends[1] >= 0)
-    kinds = [
-        2 * side.edges.kind[rows.place].astype(np.int64) + side.edges.inferred[rows.place]
-        for side, rows in ((found.left, mine), (found.right, theirs))
-    ]
-    keys = [
-        ((ends[0] * size + ends[1]) * 64 + kinds[0])[whole],
-        (theirs.source * size + theirs.target) * 64 + kinds[1],
-    ]
-    alone = kinds[0][~whole], np.zeros(0, np.int64)
-    counts = [
-        np.bincount(np.append(key[~np.isin(key, other)] % 64, rest), minlength=64)
-        for key, other, rest in zip(keys, keys[::-1], alone, strict=True)
-    ]
-    rows = [
-        (kind.label + "?" * mark, int(counts[0][2 * kind + mark]), int(counts[1][2 * kind + mark]))
-        for kind in EdgeKind
-        for mark in (0, 1)
-    ]
-    rows.append(("from ids that no node has", mine.dangling, theirs.dangling))
-    return [row for row in rows[:-1] if row[1] or row[2]] + [
-        row for row in rows[-1:] if row[1] != row[2]
-    ]
 
 
 def _operators(
