@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.build.operation import Operation
+from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, Edges, Nodes, Trace
 
 if TYPE_CHECKING:
     from chakra_et.build.rank import Rank
 
-Rows = npt.NDArray[np.int64]
 
 _FACTS: Final[tuple[tuple[str, str, Kind], ...]] = (
     ("op_type", "op_type", Kind.STRING),

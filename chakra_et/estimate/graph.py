@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.estimate.copies import Copies
 from chakra_et.estimate.table import Task, Tasks, tasks_of
 from chakra_et.graph import edge_rows
 
-Rows = npt.NDArray[np.int64]
 NO_TASK = -1
 
 

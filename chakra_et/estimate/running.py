@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.estimate.costs import Costs
 from chakra_et.estimate.graph import NO_TASK, Graph
 from chakra_et.graph import Adjacency
 from chakra_et.io.memory import collection_paused
 from chakra_et.replay.engine import Plan, Times, run
-
-Rows = npt.NDArray[np.int64]
 
 
 class Run:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.build import DTYPES
+from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import Trace
 
-Rows = npt.NDArray[np.int64]
 _DTYPE_OF: Final = {f"Tensor({told})": name for name, (_, told) in DTYPES.items()}
 _COLLECTIVES: Final = {int(type): type for type in CollectiveType}
 _MATRIX: Final = ("matmul", "attention", "")

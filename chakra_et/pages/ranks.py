@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet, between_operations
 from chakra_et.pages.intervals import Intervals
 from chakra_et.replay import Replay, TransferModel, replay
 from chakra_et.replay.columns import Columns, columns_of
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass

@@ -16,11 +16,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, ProcessGroup, Trace, TraceSet
 from chakra_et.model.attributes import INTEGER_KINDS
-
-Rows = npt.NDArray[np.int64]
 
 _SHIFT: Final = 4
 """How many calls the recordings of two ranks may begin apart."""

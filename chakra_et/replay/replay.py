@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.graph import find_cycle
 from chakra_et.io.memory import collection_paused
@@ -23,8 +23,6 @@ from chakra_et.replay.planning import Layout, clock_offsets, make_plan
 from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.transfers import transfer_times
 from chakra_et.replay.what_if import Duration, changed_parts
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.matching import Match
 from chakra_et.replay.network import TransferModel
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass

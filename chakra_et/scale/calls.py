@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.validators.sequences import RECORDED_TIME, WORLD, issue_order
 from chakra_et.validators.view import ABSENT, TraceView
 
-Rows = npt.NDArray[np.int64]
 GroupKey: TypeAlias = "tuple[str, tuple[int, ...]]"
 """A group by its name and its ranks: names alone may be those of one process."""
 MESSAGES: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV)

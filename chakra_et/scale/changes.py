@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import Kind
 from chakra_et.model import AttributeColumn, Trace
 from chakra_et.passes.edit import drop_attribute
-from chakra_et.scale.calls import Rows
 from chakra_et.scale.shapes import Texts
 from chakra_et.validators.view import ABSENT, TraceView
 

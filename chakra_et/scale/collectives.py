@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType
-from chakra_et.scale.calls import Call, Rows
+from chakra_et.scale.calls import Call
 from chakra_et.scale.changes import Changes, Pair
 from chakra_et.scale.sizes import Rule, padded, part
 

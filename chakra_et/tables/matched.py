@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from chakra_et.columns import Rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.model import Trace
 from chakra_et.predict.places import same_places
 from chakra_et.replay.columns import columns_of
 from chakra_et.tables.grouping import codes
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace, TraceSet, set_time_parts
 from chakra_et.passes.edit import without_nodes
@@ -16,9 +17,6 @@ from chakra_et.replay import AlphaBeta
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
 from chakra_et.whatif.values import number, numbers, rank_and_factor
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _WAITS_ON: Final = "sync_on"
 
