@@ -23,7 +23,7 @@ class View(Enum):
     DEVICE = "device"
     """A `DeviceTrace`: times, threads, streams and kernels, as a profiler saw them."""
     BOTH = "both"
-    """A `LinkedTrace`: both views, which another tool has linked."""
+    """A `Recording`: both views, which another tool has linked."""
     TRACE = "trace"
     """A `Trace`: an execution trace, ready to use."""
     NONE = "none"
