@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,16 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from chakra_et.cli.app import VERBS, MaxMemory, command_name, examples_of, paragraphs
+from chakra_et.cli.app import (
+    FIRST_STEPS,
+    GROUPS,
+    VERBS,
+    Example,
+    MaxMemory,
+    command_name,
+    examples_of,
+    paragraphs,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
@@ -37,27 +46,44 @@ Made from the commands by `python tools/cli_reference.py`. `chakra VERB -h` show
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD.format(memory=get_args(MaxMemory)[1].help)]
-    for verb, (name, _) in VERBS.items():
-        module = import_module(f"chakra_et.cli.{name}")
-        command, examples = getattr(module, command_name(verb)), module.EXAMPLES[verb]
-        if not isinstance(command, Typer):
-            parts.append(_section(verb, command, examples))
-            continue
-        for inner in command.registered_commands:
-            assert inner.callback is not None
-            mine = examples_of(inner.name, examples)
-            parts.append(_section(f"{verb} {inner.name}", inner.callback, mine))
+    parts = [HEAD.format(memory=get_args(MaxMemory)[1].help), _first_steps()]
+    for group, verbs in GROUPS.items():
+        parts.append(f"## {group}\n")
+        parts += [section for verb in verbs for section in _sections(verb)]
     return "\n".join(parts)
 
 
-def _section(verb: str, command: Callable[..., None], examples: Sequence[tuple[str, str]]) -> str:
+def _first_steps() -> str:
+    """Where to begin, and all verbs by group."""
+    lines = ["```console", *_told(FIRST_STEPS), "```", "", "| | verbs |", "|---|---|"]
+    for group, verbs in GROUPS.items():
+        lines.append(f"| {group} | {', '.join(f'`{verb}`' for verb in verbs)} |")
+    return "\n".join([*lines, ""])
+
+
+def _sections(verb: str) -> Iterator[str]:
+    """The section of a verb, or those of the verbs within it."""
+    module = import_module(f"chakra_et.cli.{VERBS[verb][0]}")
+    command, examples = getattr(module, command_name(verb)), module.EXAMPLES[verb]
+    if not isinstance(command, Typer):
+        yield _section(verb, command, examples)
+        return
+    for inner in command.registered_commands:
+        assert inner.callback is not None
+        yield _section(f"{verb} {inner.name}", inner.callback, examples_of(inner.name, examples))
+
+
+def _told(examples: Sequence[Example]) -> list[str]:
+    """Examples as lines of a terminal, their explanations in a column."""
+    width = max((len(words) for words, _ in examples), default=0)
+    return [f"$ {words:<{width}}  # {what}" for words, what in examples]
+
+
+def _section(verb: str, command: Callable[..., None], examples: Sequence[Example]) -> str:
     arguments, options = _parameters(command)
     usage = " ".join(["chakra", verb, "[OPTIONS]", *(name for name, _ in arguments)])
-    lines = [f"## chakra {verb}", "", paragraphs(command), "", "```console", f"$ {usage}", ""]
-    width = max((len(words) for words, _ in examples), default=0)
-    lines += [f"$ {words:<{width}}  # {what}" for words, what in examples]
-    lines += ["```", ""]
+    lines = [f"### chakra {verb}", "", paragraphs(command), "", "```console", f"$ {usage}", ""]
+    lines += [*_told(examples), "```", ""]
     for title, rows in (("argument", arguments), ("option", options)):
         if rows:
             lines += [f"| {title} | |", "|---|---|"]

@@ -29,42 +29,72 @@ MaxMemory = Annotated[
         show_default=False,
     ),
 ]
-VERBS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "collect": ("collect", {"context_settings": "CONTEXT"}),
-    "doctor": ("doctor", {}),
-    "convert": ("convert", {}),
-    "info": ("info", {}),
-    "formats": ("formats", {}),
-    "validate": ("validate", {}),
-    "explain": ("validate", {}),
-    "fix": ("fix", {}),
-    "stats": ("stats", {}),
-    "query": ("query", {}),
-    "diff": ("diff", {}),
-    "show": ("timeline", {}),
-    "export": ("export", {}),
-    "replay": ("replay", {"cls": "ReplayCommand"}),
-    "whatif": ("whatif", {}),
-    "report": ("report", {}),
-    "compare-sim": ("compare_sim", {}),
-    "analyze": ("analyze", {}),
-    "generate": ("generate", {}),
-    "scale": ("scale", {}),
-    "anonymise": ("anonymise", {}),
-    "audit": ("audit", {}),
-    "estimate": ("estimate", {}),
-    "feed": ("feed", {}),
-    "feeder": ("feeder", {}),
+GROUPS: Final[dict[str, dict[str, tuple[str, dict[str, Any]]]]] = {
+    "Record": {
+        "collect": ("collect", {"context_settings": "CONTEXT"}),
+        "doctor": ("doctor", {}),
+    },
+    "Convert and check": {
+        "convert": ("convert", {}),
+        "info": ("info", {}),
+        "validate": ("validate", {}),
+        "explain": ("validate", {}),
+        "fix": ("fix", {}),
+        "formats": ("formats", {}),
+    },
+    "See": {
+        "report": ("report", {}),
+        "show": ("timeline", {}),
+        "stats": ("stats", {}),
+        "analyze": ("analyze", {}),
+        "diff": ("diff", {}),
+        "query": ("query", {}),
+        "export": ("export", {}),
+    },
+    "What if": {
+        "whatif": ("whatif", {}),
+        "replay": ("replay", {"cls": "ReplayCommand"}),
+        "estimate": ("estimate", {}),
+    },
+    "Workloads": {
+        "generate": ("generate", {}),
+        "scale": ("scale", {}),
+    },
+    "Simulators": {
+        "feed": ("feed", {}),
+        "feeder": ("feeder", {}),
+        "compare-sim": ("compare_sim", {}),
+    },
+    "Share": {
+        "anonymise": ("anonymise", {}),
+        "audit": ("audit", {}),
+    },
 }
-"""For each verb the module of this package that holds `VERB_command`, and options by name.
+"""The verbs as help groups them: the module of this package that holds `VERB_command`, and options
+by name.
 
 The module's `EXAMPLES` has examples of the verb for its help: words and what they do.
 """
+VERBS: Final = {verb: entry for verbs in GROUPS.values() for verb, entry in verbs.items()}
+"""The same without groups."""
+FIRST_STEPS: Final[tuple[Example, ...]] = (
+    ("chakra collect -o run -- python train.py", "record a training script"),
+    ("chakra convert run -o traces", "make execution traces of it"),
+    ("chakra validate traces", "check them"),
+    ("chakra report traces -o report.html", "see what limits the run"),
+    ("chakra whatif traces --set time:name~gemm=0.5", "ask what a change would bring"),
+    ("chakra VERB -h", "options and examples of a verb"),
+)
 
 
 def command_name(verb: str) -> str:
     """What the command of a verb is called in its module."""
     return f"{verb.replace('-', '_')}_command"
+
+
+def group_of(verb: str) -> str:
+    """The head under which help lists a verb."""
+    return next(group for group, verbs in GROUPS.items() if verb in verbs)
 
 
 def _version(wanted: bool) -> None:
@@ -90,7 +120,7 @@ def command_line(words: list[str]) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog=_examples([("chakra VERB -h", "options and examples of a verb")]),
+        epilog=_examples(FIRST_STEPS, "First steps:"),
     )
     app.callback()(_chakra)
     asked = [] if words == ["--version"] else [w for w in words[:1] if w in VERBS] or list(VERBS)
@@ -99,13 +129,13 @@ def command_line(words: list[str]) -> typer.Typer:
         module = import_module(f"chakra_et.cli.{name}")
         kept = {key: getattr(module, value) for key, value in options.items()}
         command = getattr(module, command_name(verb))
-        epilog = _examples(module.EXAMPLES[verb])
+        epilog, panel = _examples(module.EXAMPLES[verb]), group_of(verb)
         if isinstance(command, typer.Typer):
             for inner in command.registered_commands:
                 inner.epilog = _examples(examples_of(inner.name, module.EXAMPLES[verb]))
-            app.add_typer(command, name=verb, epilog=epilog)
+            app.add_typer(command, name=verb, epilog=epilog, rich_help_panel=panel)
         else:
-            shown = {"help": paragraphs(command), "epilog": epilog}
+            shown = {"help": paragraphs(command), "epilog": epilog, "rich_help_panel": panel}
             app.command(verb, **{**shown, **kept})(_with_memory(command))
     return app
 
@@ -121,9 +151,9 @@ def examples_of(inner: str | None, examples: Sequence[Example]) -> list[Example]
     return [example for example in examples if example[0].split()[2] == inner]
 
 
-def _examples(examples: Sequence[Example]) -> str:
+def _examples(examples: Sequence[Example], head: str = "Examples:") -> str:
     """Examples as help shows them: each a line, and what it does behind it."""
-    return "\n\n".join(["Examples:", *(f"{words}  # {what}" for words, what in examples)])
+    return "\n\n".join([head, *(f"{words}  # {what}" for words, what in examples)])
 
 
 def _with_memory(verb: Callable[..., None]) -> Callable[..., None]:
@@ -166,7 +196,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     try:
         with inputs_protected(), memory_limited():
-            command_line(words)()
+            command_line(words)(prog_name="chakra")
     except ChakraError as error:
         from rich.console import Console
 

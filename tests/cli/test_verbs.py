@@ -20,7 +20,7 @@ from traces import coll, node, trace
 
 import chakra_et
 from chakra_et.cli import progress
-from chakra_et.cli.app import VERBS, command_line
+from chakra_et.cli.app import FIRST_STEPS, GROUPS, VERBS, command_line
 
 sys.path.insert(0, str(ROOT / "tools"))
 reference = importlib.import_module("cli_reference")
@@ -78,8 +78,40 @@ def test_the_page_about_the_command_line_is_current() -> None:
     )
 
 
-def test_completion_can_be_installed() -> None:
-    assert "--install-completion" in chakra("--help").output
+@pytest.mark.parametrize("words", [(), ("-h",)])
+def test_alone_it_lists_verbs_by_group_and_says_where_to_begin(words: tuple[str, ...]) -> None:
+    told = chakra(*words).words
+    heads = [told.index(f" {group} ──") for group in GROUPS]
+    assert heads == sorted(heads)
+    assert told.index("First steps:") > heads[-1]
+    assert all(f"{step} # {what}" in told for step, what in FIRST_STEPS)
+
+
+def test_the_first_steps_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").symlink_to(EXAMPLES / "ddp_2rank")
+    for step, _ in FIRST_STEPS[1:-1]:
+        done = chakra(*shlex.split(step)[1:])
+        assert done.code == 0, f"{step}: {done.errors}"
+    assert names_in(tmp_path) == ["report.html", "run", "traces"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("chakra comp", {"compare-sim"}),
+        ("chakra report --wi", {"--window"}),
+        ("chakra export --to ", {"perfetto", "chrome", "dot", "graphml", "svg"}),
+        ("chakra generate mi", {"micro"}),
+    ],
+)
+def test_the_shell_completes_verbs_options_and_choices(
+    typed: str, offered: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_CHAKRA_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    assert set(chakra().output.split()) == offered
 
 
 # --- Reports -------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+DOCS = ROOT / "docs"
 PAGES = [
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "schema/README.md")),
 ]
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
@@ -22,7 +23,7 @@ def headings(page: Path) -> set[str]:
     return {text.strip().replace(" ", "-") for text in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for file, anchor in LINK.findall(page.read_text("utf-8")):
         if file.startswith(("http:", "https:", "mailto:")):
@@ -31,3 +32,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), file
         if anchor and target.suffix == ".md":
             assert anchor in headings(target), f"{file}#{anchor}"
+        if DOCS in page.parents:
+            assert DOCS in target.parents, f"{file}: the site has only docs/; name the file in full"
+
+
+def test_the_site_lists_every_page() -> None:
+    listed = re.findall(r"^ *- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    there = [str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")]
+    assert sorted(listed) == sorted(there)
