@@ -112,6 +112,8 @@ class DeviceTrace:
     """From forward to backward operations, of all threads in the file."""
     graph_flows: Flows = field(default_factory=Flows)
     """Between device rows: what the nodes of graphs wait for."""
+    process: Rows = field(default_factory=no_rows)
+    """The process of each record, device work included, where the recorder tells it; else empty."""
     released_ns: Rows = field(default_factory=no_rows)
     """Of a window, when each record was released by work outside it; the least integer for none.
     Empty for a whole recording."""
@@ -138,8 +140,9 @@ class DeviceTrace:
             left_out[self.counted_as(int(code)), reason] += int(count)
         args = [text for text, keep in zip(self.args, mask.tolist(), strict=True) if keep]
         columns = {name: getattr(self, name)[mask] for name in COLUMNS}
-        if len(self.released_ns):
-            columns["released_ns"] = self.released_ns[mask]
+        for name in ("process", "released_ns"):
+            if len(getattr(self, name)):
+                columns[name] = getattr(self, name)[mask]
         return replace(
             self,
             args=args,

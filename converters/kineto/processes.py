@@ -8,14 +8,17 @@ from itertools import count
 
 import numpy as np
 
-from chakra_et.columns import Mask
+from chakra_et.columns import Mask, no_rows
 from chakra_et.converters.kineto.account import totals_of
 from chakra_et.converters.kineto.owners import Owners, find_owners
+from chakra_et.converters.kineto.process_marks import Marks
 from chakra_et.recording import DeviceTrace, Role
 
 
 def process_ids(device: DeviceTrace) -> list[int]:
-    """The processes whose operations a profile holds."""
+    """The processes that a profile tells, else those whose operations it holds."""
+    if len(device.process):
+        return [int(pid) for pid in np.unique(device.process)]
     return [int(pid) for pid in np.unique(device.pid[device.role == Role.OP])]
 
 
@@ -28,7 +31,7 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
     pids = process_ids(device)
     if len(pids) < 2:
         return dict.fromkeys(pids or [0], device)
-    owners = find_owners(device, pids)
+    owners = _told_owners(device, pids) if len(device.process) else find_owners(device, pids)
     ranks = _ranks(pids, owners)
     parts = {pid: _part(device, owners.pid == pid, first=pid == pids[0]) for pid in pids}
     if owners.unsure:
@@ -42,6 +45,11 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
         pid: replace(parts[pid], rank=ranks[pid])
         for pid in sorted(pids, key=lambda pid: ranks[pid])
     }
+
+
+def _told_owners(device: DeviceTrace, pids: list[int]) -> Owners:
+    """The process of each row as the recorder tells it, and the ranks that labels tell."""
+    return Owners(device.process, Marks(device, no_rows(), pids).ranks())
 
 
 def _ranks(pids: list[int], owners: Owners) -> dict[int, int]:

@@ -242,3 +242,18 @@ def test_the_rank_in_the_metadata_of_one_file_is_not_that_of_all(tmp_path: Path)
     document = {"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": events}
     found = convert_directory(write_json(tmp_path / "m.json", document), tmp_path / "out")
     assert [conversion.report.rank for conversion in found] == [0, 1]
+
+
+def test_the_process_of_each_record_counts_where_the_recorder_tells_it(tmp_path: Path) -> None:
+    # Nothing else tells them apart, and the second one has no operations.
+    events = [event for pid in (5001, 5002) for event in
+              profile(0, pid=pid, device=0, collective=None)]  # fmt: skip
+    device = read_device(write_json(tmp_path / "m.json", {"traceEvents": events}))
+    device.process = np.where(np.arange(len(device)) % 3 < 2, 5001, 5002)
+    device.role[device.process == 5002] = Role.CALL
+    device.labels = {5001: {"rank 1"}, 5002: {"rank 0"}}
+    parts = split_processes(device)
+    assert {pid: part.rank for pid, part in parts.items()} == {5002: 0, 5001: 1}
+    for pid, part in parts.items():
+        assert part.process.tolist() == [pid] * int(np.count_nonzero(device.process == pid))
+    assert sum(sum(part.totals.values()) for part in parts.values()) == len(device)
