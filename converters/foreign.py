@@ -11,6 +11,7 @@ from chakra_et.io.wire_walk import fields_of
 
 WANTED: Final = "Expected a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
 _RECORD: Final = "Record the run with PyTorch's profiler (export_chrome_trace) instead."
+_EXPORT: Final = "Export it first: nsys export --type sqlite FILE."
 _UNPACK: Final = "Unpack it first; only gzip and zstd are read as they are."
 _WORKLOAD: Final = rb"(?:MICRO|DATA|MODEL|HYBRID_\w+|DISTRIBUTED_INFERENCE)\b[^\n]*\n\s*\d+\s*\n"
 _SERVING: Final = rb"(?:COLOCATED|PREFILL|DECODE|EVENT)\b[^\n]*\n\s*\d+\s*\n"
@@ -42,14 +43,14 @@ def _begins(name: str, pattern: bytes, remedy: str = WANTED) -> Format:
     return Format(name, View.NONE, recognise, remedy)
 
 
-def _is_called(name: str, *endings: str, begins: bytes | None = None) -> Format:
+def _is_called(name: str, remedy: str, *endings: str, begins: bytes | None = None) -> Format:
     """A format whose beginning is not published: only here the name of the file tells."""
 
     def recognise(head: Head) -> int | None:
         known = begins is not None and head.start.startswith(begins)
         return 0 if known or head.name.lower().endswith(endings) else None
 
-    return Format(name, View.NONE, recognise, _RECORD)
+    return Format(name, View.NONE, recognise, remedy)
 
 
 def _repeats(name: str, is_it: Callable[[bool], bool], remedy: str) -> Format:
@@ -105,8 +106,8 @@ FORMATS: Final = (
         identify=_pointed_at,
     ),
     _begins("a git-annex pointer", _ANNEX, "Fetch the file itself with `git annex get`."),
-    _is_called("a report of Nsight Systems", ".nsys-rep", ".qdrep", ".qdstrm"),
-    _is_called("a report of Nsight Compute", ".ncu-rep", begins=b"NVR\x00"),
+    _is_called("a report of Nsight Systems", _EXPORT, ".nsys-rep", ".qdrep", ".qdstrm"),
+    _is_called("a report of Nsight Compute", _RECORD, ".ncu-rep", begins=b"NVR\x00"),
     _repeats("a Perfetto trace (protobuf)", lambda planes: not planes, _PERFETTO),
     _repeats(
         "an XLA profile (xplane)",
@@ -117,7 +118,7 @@ FORMATS: Final = (
     # An ET can begin with any byte: then the tag of a field follows.
     _begins("XML or a web page", rb"<[!?/a-zA-Z]"),
     _begins("a program", rb"\x7fELF"),
-    _begins("an SQLite database, such as Nsight Systems exports", rb"SQLite format 3", _RECORD),
+    _begins("an SQLite database, but not one of Nsight Systems", rb"SQLite format 3"),
     _begins("a Python pickle", rb"\x80[\x02-\x05][^\x08\x0a\x12]"),
     _begins("an XLA module as text", rb"HloModule"),
     _begins("a GOAL schedule", rb"num_ranks"),

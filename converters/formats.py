@@ -16,6 +16,7 @@ from chakra_et.converters.format import Format, Head
 from chakra_et.converters.kineto.format import FORMAT as KINETO
 from chakra_et.converters.kineto.format import OTHER as OTHER_CHROME
 from chakra_et.converters.linked.format import FORMAT as LINKED
+from chakra_et.converters.nsight.format import FORMAT as NSIGHT
 from chakra_et.converters.pytorch.format import FORMAT as PYTORCH
 from chakra_et.errors import FormatError
 from chakra_et.io.source import blocks, head
@@ -27,6 +28,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     OTHER_CHROME,
     KINETO,
     ET_JSON,
+    NSIGHT,
     *foreign.FORMATS,
     # Told by two bytes, where others have more to show.
     ET,
