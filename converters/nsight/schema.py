@@ -59,6 +59,14 @@ FREE: Final = (60, 71)
 DOMAIN: Final = 75
 NO_RANGES: Final = {34: MARK, 33: DEFINITION, 39: DEFINITION, DOMAIN: DEFINITION, 76: DEFINITION}
 
+SHAPE: Final = {
+    "grid": ("gridX", "gridY", "gridZ"),
+    "block": ("blockX", "blockY", "blockZ"),
+    "registers per thread": ("registersPerThread",),
+    "graph node id": ("graphNodeId",),
+}
+"""What kernels carry, in the words of PyTorch's profiler, and the columns that hold it."""
+
 COPY_KINDS: Final = {
     1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD",
     9: "HtoH", 10: "PtoP", 11: "HtoD", 12: "DtoH", 13: "DtoD",
@@ -80,5 +88,5 @@ WAIT_KINDS: Final = {
 }
 """Types of waits, and how PyTorch's profiler calls them."""
 OTHER_WAIT: Final = "Unknown Sync"
-NO_STREAM: Final = (-1, (1 << 32) - 1)
-"""How a wait says that it is not about one stream."""
+NONE: Final = (-1, (1 << 32) - 1)
+"""How a wait says that it is not about one stream, or about no event."""

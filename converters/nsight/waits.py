@@ -13,7 +13,7 @@ from chakra_et.converters.nsight.records import Records, distinct, pid_of
 from chakra_et.converters.nsight.schema import (
     CALLS,
     EVENTS,
-    NO_STREAM,
+    NONE,
     OTHER_WAIT,
     WAIT_KINDS,
     WAITS,
@@ -69,7 +69,7 @@ def _waits(database: Database, rows: Numbers, row: Rows) -> Waits:
 
 
 def _stream(rows: Numbers) -> Rows:
-    return np.where(np.isin(rows["streamId"], NO_STREAM), NOT_TOLD, rows["streamId"])
+    return np.where(np.isin(rows["streamId"], NONE), NOT_TOLD, rows["streamId"])
 
 
 def _records_of(database: Database, waits: Numbers, events: Numbers) -> Rows:
@@ -87,7 +87,7 @@ def _records_of(database: Database, waits: Numbers, events: Numbers) -> Rows:
     found = _last_before(process, ids, made)
     numbered = [side["eventSyncId"] for side in sides]
     same = _last_before(process, numbered, [np.zeros_like(ids_) for ids_ in ids])
-    named = (numbered[0] > 0) & (same != NO_ROW)
+    named = (numbered[0] > 0) & ~np.isin(numbered[0], NONE) & (same != NO_ROW)
     agree = np.zeros(len(waits), np.bool_)
     agree[named] = ids[1][same[named]] == ids[0][named]
     return np.where(agree, same, found)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
+import msgspec
 import numpy as np
 
+from chakra_et.codes import codes
 from chakra_et.columns import Rows
 from chakra_et.converters.nsight.database import MISSING, Database, Numbers
 from chakra_et.converters.nsight.records import Records, distinct, pid_of
@@ -20,6 +23,7 @@ from chakra_et.converters.nsight.schema import (
     MEMORIES,
     MEMORY_NAMES,
     PAGEABLE,
+    SHAPE,
     TO_HOST,
 )
 from chakra_et.recording import NO_ID, Role
@@ -33,12 +37,32 @@ _PLACES: Final = 1 << 20
 
 def add_kernels(database: Database, records: Records) -> None:
     """Take in kernels, those of graphs that were traced node by node included."""
-    names = {"demangledName": MISSING, "shortName": MISSING}
-    rows = database.numbers(KERNELS, _NEEDED, _OPTIONAL | names)
+    more = ("demangledName", "shortName", *(c for columns in SHAPE.values() for c in columns))
+    rows = database.numbers(KERNELS, _NEEDED, _OPTIONAL | dict.fromkeys(more, MISSING))
     full = rows["demangledName"]
     chosen = full.copy()
     chosen[full == MISSING] = rows["shortName"][full == MISSING]
-    _add(records, "kernel", records.named(chosen, database), rows)
+    row = _add(records, "kernel", records.named(chosen, database), rows)
+    records.args.update(zip(row.tolist(), _shapes(rows), strict=True))
+
+
+def _shapes(rows: Numbers) -> list[bytes]:
+    """What each kernel carries beside its times: how it was launched."""
+    columns = [rows[column] for group in SHAPE.values() for column in group]
+    code = codes(*columns)
+    _, first = np.unique(code, return_index=True)
+    texts = [_shape(iter(numbers)) for numbers in np.stack(columns, axis=1)[first].tolist()]
+    return [texts[i] for i in code.tolist()]
+
+
+def _shape(numbers: Iterator[int]) -> bytes:
+    parts = {name: [next(numbers) for _ in columns] for name, columns in SHAPE.items()}
+    told = {
+        name: part if len(part) > 1 else part[0]
+        for name, part in parts.items()
+        if MISSING not in part
+    }
+    return msgspec.json.encode(told) if told else b""
 
 
 def add_fills(database: Database, records: Records) -> None:

@@ -86,7 +86,18 @@ def event_wait(sync_type: int, *, told: dict[str, list[int]] | None = None) -> E
     return export.call("cudaEventRecord_v3020", 2200, 2220, 9)
 
 
-@pytest.mark.parametrize("told", [None, {"records": [70, 71], "wait": [70]}])
+NONE = (1 << 32) - 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        {"records": [70, 71], "wait": [70]},
+        {"records": [0, 0], "wait": [0]},
+        {"records": [NONE, NONE], "wait": [NONE]},
+    ],
+)
 @pytest.mark.parametrize(
     ("sync_type", "waits", "kind", "by"),
     [
@@ -182,6 +193,15 @@ def test_a_graph_is_launched_by_one_call_node_by_node_or_as_a_whole(tmp_path: Pa
     for name in ("a", "b", "CUDA graph 3"):
         assert launch in edges_into(result, name)
     assert ("a", "stream") in without_calls(edges_into(result, "b"), "stream")
+
+
+def test_a_kernel_carries_how_it_was_launched(tmp_path: Path) -> None:
+    export = Export().launched("a", 0, 150, 200, 1, gridX=8, graphNodeId=71)
+    export.launched("b", 20, 210, 300, 2, gridX=8, gridY=2, gridZ=1)
+    export.more = {"CUPTI_ACTIVITY_KIND_KERNEL": "gridY gridZ"}
+    nodes = traced(export, tmp_path).trace.nodes
+    told = {node.name: node.attributes["device_args"] for node in nodes if not node.is_cpu_op}
+    assert told == {"a": '{"graph node id":71}', "b": '{"grid":[8,2,1]}'}
 
 
 def test_ranges_enclose_what_they_hold_on_their_thread(tmp_path: Path) -> None:
