@@ -118,6 +118,20 @@ def test_odd_groups_beside_traces_are_told(tmp_path: Path, ranks: str) -> None:
     assert "ET721" in chakra_et.validate(tmp_path, "astra-sim").rules
 
 
+@pytest.mark.parametrize(
+    ("content", "told"), [(DEEP, "nested too deep"), ('{"1":', "not JSON"), (b"\xff", "not JSON")]
+)
+def test_groups_that_cannot_be_read_are_told_whatever_the_rules(
+    tmp_path: Path, content: str | bytes, told: str
+) -> None:
+    chakra_et.convert(HOST, output=tmp_path / "t.0.et")
+    chakra_et.convert(HOST, output=tmp_path / "u.0.et")
+    groups = tmp_path / "comm_groups.json"
+    groups.write_bytes(content if isinstance(content, bytes) else content.encode())
+    unreadable = chakra_et.validate(tmp_path).unreadable
+    assert [str(error).startswith(f"{groups}: {told}") for error in unreadable] == [True]
+
+
 @pytest.mark.parametrize("rank", [-1, 1 << 31, (1 << 63) - 1, 1 << 200, "1e9", None, [0]])
 def test_a_rank_that_cannot_be_is_no_rank(tmp_path: Path, rank: object) -> None:
     """Ranks are 32-bit integers; neither the rank of the process nor a peer is made of others."""

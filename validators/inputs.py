@@ -68,8 +68,11 @@ def from_paths(paths: Iterable[str | Path], *, skip_others: bool = False) -> Inp
         if view is not None:
             match = _RANKED.fullmatch(path.name)
             runs.setdefault((path.parent, match["prefix"] if match else path.name), []).append(view)
+    parents = dict.fromkeys(parent for parent, _ in runs)
+    group_files = {parent: _group_file(parent, inputs) for parent in parents}
     for (parent, prefix), views in runs.items():
-        inputs.runs.append(_run(parent, views + _others_beside(parent, prefix, views, inputs)))
+        views += _others_beside(parent, prefix, views, inputs)
+        inputs.runs.append(_run(views, group_files[parent]))
     return inputs
 
 
@@ -160,7 +163,7 @@ def _rank_of(path: Path) -> int | None:
     return int(match["rank"]) if match else None
 
 
-def _run(parent: Path, views: list[TraceView]) -> RunView:
+def _run(views: list[TraceView], group_file: tuple[str, Any] | None) -> RunView:
     by_rank: dict[int, TraceView] = {}
     doubled = []
     for view in views:
@@ -170,16 +173,20 @@ def _run(parent: Path, views: list[TraceView]) -> RunView:
         if rank in by_rank:
             doubled.append((rank, view.path or ""))
         by_rank.setdefault(rank, view)
-    return RunView(by_rank, doubled, _group_file(parent), from_files=True)
+    return RunView(by_rank, doubled, group_file, from_files=True)
 
 
-def _group_file(parent: Path) -> tuple[str, Any] | None:
+def _group_file(parent: Path, inputs: Inputs) -> tuple[str, Any] | None:
+    """The file of groups beside traces; one that is no JSON becomes part of `inputs`, too."""
     path = parent / GROUP_FILE
     try:
         # In an archive, a path leads to the member.
         data = path.read_bytes() if parent.is_dir() else read_all(path)
         return str(path), msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else f"not JSON: {error}"
+        remedy = 'Write an object with a list of ranks for each group: {"1": [0, 2]}.'
+        inputs.unreadable.append(FormatError(reason, path=path, remedy=remedy))
         return str(path), None
     except (OSError, ChakraError):
         return None

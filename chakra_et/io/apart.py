@@ -239,13 +239,11 @@ class Apart:
         yield len(self._ahead.text)
 
     def _highs(self, at: int) -> Iterator[int]:
-        """Up to where an element is looked for: the next border, then farther and farther ones."""
-        step = 1
-        for place, border in enumerate(self._openings.borders(self._ahead.text, at)):
-            if place + 1 == step:
-                yield border
-                step *= 2
-        yield len(self._ahead.text)
+        """Up to where an element is looked for: the next border, then ones ever farther away."""
+        text, border = self._ahead.text, at
+        while border := next(self._openings.borders(text, at + 4 * (border - at)), 0):
+            yield border
+        yield len(text)
 
     def _mended(self, at: int) -> tuple[bytes, int]:
         """A damaged element as JSON, and where it ends. Raises MendError."""
