@@ -156,6 +156,7 @@ def find_communication(
     result = Communications(resolved, kernels, carriers, workers, transfers)
     warnings += [*_suspects(views, carriers), *_doubts(views, result), *_unsized(views, result)]
     warnings += [*_several_ranks(result), *_without_peer(result), *transfers.warnings()]
+    warnings += _in_parts(result)
     return result
 
 
@@ -172,6 +173,22 @@ def _kernel_facts(views: Views, row: int, record: int) -> Facts:
     if facts.splits_cut and views.has_splits(record):
         facts.splits_cut = False
     return facts
+
+
+def _in_parts(found: Communications) -> list[str]:
+    """What to say of reduce-scatters that a backend on the host built of several transfers."""
+    asked = Counter(
+        request
+        for row, request in found.workers.requests().items()
+        if row in found.by_row and found.by_row[row].collective is CollectiveType.REDUCE_SCATTER
+    )
+    parts = [count for count in asked.values() if count > 1]
+    if not parts:
+        return []
+    return [
+        f"{several(len(parts), 'reduce-scatter', 'reduce-scatters')} ran as {sum(parts)} transfers; "
+        "each of these is a reduce-scatter of its part of the bytes"
+    ]
 
 
 def _doubts(views: Views, found: Communications) -> list[str]:

@@ -55,6 +55,8 @@ def test_all_reduces_of_the_tensors_of_a_reduce_scatter_are_parts_of_it(tmp_path
     transfer(profile, "all_reduce", 13, [65])
     parts = [(node.comm_type, node.comm_size) for node in collectives(profile, tmp_path)]
     assert parts == [(CollectiveType.REDUCE_SCATTER, 260)] * 2
+    (told,) = convert(device=profile.write(tmp_path / "device.1.json")).report.warnings
+    assert told.startswith("1 reduce-scatter ran as 2 transfers")
 
 
 def test_an_all_reduce_that_was_asked_for_stays_one(tmp_path: Path) -> None:
