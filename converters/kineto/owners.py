@@ -198,23 +198,37 @@ def _blocks(pid: Rows, own: Mask, pids: list[int]) -> Rows:
 
 
 def _each_its_own(device: DeviceTrace, pieces: list[_Piece], found: Owners) -> None:
-    """Give what may be of several processes to those without a device, the likeliest first.
+    """Give what may be of several processes to those with fewer devices, the likeliest first.
 
-    Where processes are as likely, devices and ranks go in order.
+    Ids are given once in a process, so that two of its devices have none in common. Where processes
+    are as likely, devices and ranks go in order: of two that have two each, the first has 0 and 1.
     """
     work = [piece for piece in pieces if (device.role[piece.rows] == Role.WORK).any()]
-    taken = {piece.may_be[0] for piece in work if len(piece.may_be) == 1}
+    held: dict[int, list[_Piece]] = {pid: [] for piece in work for pid in piece.alike}
+    for piece in work:
+        if len(piece.may_be) == 1:
+            held[piece.may_be[0]].append(piece)
     unsure = [piece for piece in work if len(piece.may_be) > 1]
     offers = sorted(
         (-piece.alike[pid], piece.device, found.ranks.get(pid, NO_ID), pid, place)
         for place, piece in enumerate(unsure)
         for pid in piece.may_be
     )
-    for of_taken in (False, True):
+    share = len(work) // max(len(held), 1)
+    for room, apart in ((max(share, 1), True), (share + 1, True), (len(work), False)):
         for *_, pid, place in offers:
-            piece = unsure[place]
-            if len(piece.may_be) > 1 and (of_taken or pid not in taken):
+            piece, mine = unsure[place], held[pid]
+            if len(piece.may_be) == 1 or len(mine) >= room:
+                continue
+            if not (apart and any(_share_ids(device, piece, other) for other in mine)):
                 piece.may_be = [pid]
-                taken.add(pid)
+                mine.append(piece)
     found.unsure += [piece.device for piece in unsure]
     found.unsure += [piece.device for piece in work if piece.in_turn]
+
+
+def _share_ids(device: DeviceTrace, one: _Piece, other: _Piece) -> bool:
+    """Whether work on two devices has ids in common, and so is of two processes."""
+    ids, others = (np.unique(device.correlation[piece.rows]) for piece in (one, other))
+    common = np.intersect1d(ids[ids > 0], others[others > 0])
+    return len(common) > _SOME * min(len(ids), len(others))

@@ -38,8 +38,8 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
         numbers = ", ".join(map(str, sorted(set(owners.unsure))))
         parts[pids[0]].warnings.append(
             f"the processes of devices {numbers} of the merged profile are uncertain; each went to "
-            "a process without a device, by correlation ids and in order of rank, or to several in "
-            "turn"
+            "the process with fewest devices, by correlation ids and in order of rank, or to "
+            "several in turn"
         )
     return {
         pid: replace(parts[pid], rank=ranks[pid])

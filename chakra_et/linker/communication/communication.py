@@ -186,8 +186,8 @@ def _in_parts(found: Communications) -> list[str]:
     if not parts:
         return []
     return [
-        f"{several(len(parts), 'reduce-scatter', 'reduce-scatters')} ran as {sum(parts)} transfers; "
-        "each of these is a reduce-scatter of its part of the bytes"
+        f"{several(len(parts), 'reduce-scatter', 'reduce-scatters')} ran as {sum(parts)} "
+        "transfers; each of these is a reduce-scatter of its part of the bytes"
     ]
 
 

@@ -196,6 +196,27 @@ def test_each_process_has_a_device_where_nothing_else_tells(tmp_path: Path) -> N
     assert any("the processes of devices 0, 1, 2" in w for w in found[0].report.warnings)
 
 
+@pytest.mark.parametrize(
+    "devices", [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 1, 2), (3, 4, 5))], ids=str
+)
+def test_devices_of_a_process_have_no_ids_in_common(
+    tmp_path: Path, devices: tuple[tuple[int, ...], ...]
+) -> None:
+    """Two processes that gave the same ids, and of several devices each: nothing else tells."""
+    events: list[Event] = []
+    for rank, own in enumerate(devices):
+        for place, device in enumerate(own):
+            events += profile(
+                rank, pid=5001 + rank, device=device, collective=None,
+                first_id=1 + 100 * place, skew=3 * rank + 1000 * place,
+            )  # fmt: skip
+    found = converted(tmp_path, by_time(events))
+    for rank, conversion in enumerate(found):
+        names = [node.name for node in conversion.load().nodes if node.name.startswith("gemm")]
+        assert names == [f"gemm_r{rank}"] * STEPS * len(devices[rank])
+    assert any("are uncertain" in warning for warning in found[0].report.warnings)
+
+
 @pytest.mark.parametrize("without", [0, 1])
 @pytest.mark.parametrize("alike", [True, False], ids=["same ids", "own ids"])
 def test_a_process_may_have_no_device_work(tmp_path: Path, without: int, alike: bool) -> None:
