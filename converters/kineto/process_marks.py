@@ -89,6 +89,11 @@ class Marks:
         return {pid: rank for pid, rank in told.items() if times[rank] == 1}
 
 
+def ranks_in_labels(texts: set[str]) -> set[int]:
+    """The ranks that labels of a process name in so many words."""
+    return {int(match[1]) for text in texts if (match := _RANK.search(text))}
+
+
 def _label_marks(texts: set[str]) -> list[Mark]:
     """What the labels of a process say: a rank, or how they begin (`[TP01] 4711`, `1_4711`)."""
     marks: list[Mark] = []

@@ -8,10 +8,11 @@ from itertools import count
 
 import numpy as np
 
+from chakra_et.codes import codes
 from chakra_et.columns import Mask, no_rows
 from chakra_et.converters.kineto.account import totals_of
 from chakra_et.converters.kineto.owners import Owners, find_owners
-from chakra_et.converters.kineto.process_marks import Marks
+from chakra_et.converters.kineto.process_marks import Marks, ranks_in_labels
 from chakra_et.recording import DeviceTrace, Role
 
 
@@ -30,6 +31,7 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
     """
     pids = process_ids(device)
     if len(pids) < 2:
+        device.warnings += _several_under_one_number(device)
         return dict.fromkeys(pids or [0], device)
     owners = _told_owners(device, pids) if len(device.process) else find_owners(device, pids)
     ranks = _ranks(pids, owners)
@@ -45,6 +47,22 @@ def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:
         pid: replace(parts[pid], rank=ranks[pid])
         for pid in sorted(pids, key=lambda pid: ranks[pid])
     }
+
+
+def _several_under_one_number(device: DeviceTrace) -> list[str]:
+    """What to say of a single process that is several: labels of two ranks, or ids given again."""
+    ranks = sorted({rank for texts in device.labels.values() for rank in ranks_in_labels(texts)})
+    calls = np.flatnonzero((device.role == Role.CALL) & (device.correlation > 0))
+    ids = np.unique(codes(device.correlation[calls], device.name[calls]), return_counts=True)[1]
+    again = int(np.count_nonzero(ids > 1))
+    if len(ranks) < 2 and 2 * again <= len(ids):
+        return []
+    why = f"labels name ranks {', '.join(map(str, ranks))}" if len(ranks) > 1 else ""
+    why = why or f"{again} of {len(ids)} correlation ids of its calls were given more than once"
+    return [
+        f"profiles of several processes seem to be merged under one process number: {why}; they "
+        "were converted as one, so that launches may be of another process. Convert each by itself"
+    ]
 
 
 def _told_owners(device: DeviceTrace, pids: list[int]) -> Owners:

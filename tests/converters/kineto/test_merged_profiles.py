@@ -75,6 +75,7 @@ def profile(
 
 
 def converted(folder: Path, events: list[Event], name: str = "merged.json") -> list[Conversion]:
+    folder.mkdir(exist_ok=True)
     found = convert_directory(write_json(folder / name, {"traceEvents": events}), folder / "out")
     for conversion in found:
         assert_adds_up(conversion.report)
@@ -215,6 +216,23 @@ def test_devices_of_a_process_have_no_ids_in_common(
         names = [node.name for node in conversion.load().nodes if node.name.startswith("gemm")]
         assert names == [f"gemm_r{rank}"] * STEPS * len(devices[rank])
     assert any("are uncertain" in warning for warning in found[0].report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [("Rank {}", "labels name ranks 0, 1"), ("", "8 of 8 correlation ids of its calls")],
+)
+def test_processes_of_one_number_are_told(tmp_path: Path, label: str, told: str) -> None:
+    events: list[Event] = []
+    for rank in (0, 1):
+        events += profile(
+            rank, pid=5001, device=rank, collective=None, label=label.format(rank), skew=3 * rank
+        )
+    (conversion,) = converted(tmp_path, events)
+    assert any(told in warning for warning in conversion.report.warnings)
+    alone = profile(0, pid=5001, device=0, collective=None, label=label.format(0))
+    (conversion,) = converted(tmp_path / "alone", alone)
+    assert not any("one process number" in warning for warning in conversion.report.warnings)
 
 
 @pytest.mark.parametrize("without", [0, 1])
