@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.anonymise.columns import add_fitting, sound_values
 from chakra_et.anonymise.merging import merged
 from chakra_et.anonymise.policy import Names, Policy
 from chakra_et.anonymise.pseudonyms import PUBLIC, Pseudonyms, family
@@ -17,6 +20,7 @@ from chakra_et.anonymise.rules import PHASES, RULES, Treatment
 from chakra_et.anonymise.values import on_grid, shapes_text, sizes, types_text
 from chakra_et.columns import Rows
 from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
+from chakra_et.errors import ChakraError
 from chakra_et.model import (
     UNKNOWN_NS,
     Edges,
@@ -31,7 +35,8 @@ from chakra_et.model import (
 from chakra_et.replay import replay
 
 _COMMUNICATION: Final = (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
-_TIMES: Final = frozenset(name for name, rule in RULES.items() if rule is Treatment.TIME)
+_MOST_RANKS: Final = 1 << 24
+_WAIT: Final = re.compile(r"device( -?[0-9]{1,18})?|stream( -?[0-9]{1,18}){0,2}")
 
 
 @dataclass
@@ -70,6 +75,11 @@ def _new_ranks(traces: TraceSet, policy: Policy, names: Pseudonyms) -> dict[int,
     told = [group.ranks for group in traces.groups]
     known = {*traces, *(rank for ranks in told for rank in ranks)}
     size = max([max(known) + 1, *(trace.world_size or 0 for trace in traces.values())])
+    if size > _MOST_RANKS:
+        raise ChakraError(
+            f"the traces tell of {size:,} ranks; at most {_MOST_RANKS:,} can be numbered anew",
+            remedy="Look at world_size and the ranks of process groups with `chakra info`.",
+        )
     order = np.arange(size)
     if policy.shuffle_ranks:
         order = names.random("ranks", str(size)).permutation(size)
@@ -131,7 +141,9 @@ class _Maker:
         )
         self._attributes(nodes)
         if "time_parts" in self.policy.keep:
-            set_time_parts(nodes, time_parts(old).fitted(duration))
+            parts = time_parts(old)
+            parts = replace(parts, ns=self._times(parts.ns, parts.node))
+            set_time_parts(nodes, parts.fitted(duration))
         trace = Trace(nodes, self._edges(), self._metadata())
         self._account(trace)
         return trace
@@ -141,8 +153,10 @@ class _Maker:
         nodes, error = self.trace.nodes, self.policy.time_error
         if not error:
             return np.ones(len(nodes))
-        rank = str(self.given.rank or 0)
-        factors = 1 + self.names.random("times", rank).uniform(-error, error, len(nodes))
+        # Another run has other changes, so that no quotient of two traces is exact.
+        told = hashlib.sha256(self.given.nodes.duration_ns.tobytes()).hexdigest()
+        of_run = self.names.random("times", f"{self.given.rank or 0} {told}")
+        factors = 1 + of_run.uniform(-error, error, len(nodes))
         common = 1 + self.names.random("transfers", "").uniform(-error, error)
         return np.where(np.isin(nodes.type, _COMMUNICATION), common, factors)
 
@@ -189,17 +203,11 @@ class _Maker:
         """Give nodes the attributes that may stay, each kind by its rule."""
         for name in self.policy.keep:
             treat = self._treatments().get(RULES[name])
-            if treat is None:
-                continue
-            for column in self.trace.nodes.attributes.named(name)[:1]:
-                kind = column.key.kind
-                values = None if kind is None else treat(name, column.values, column.rows)
-                if kind is not None and values is not None:
-                    nodes.attributes.add(name, kind, values, column.rows)
-        if "sync_on" in self.policy.keep:
-            for column in self.trace.nodes.attributes.named("sync_on")[:1]:
-                texts = [self._wait(str(text)) for text in column.values]
-                nodes.attributes.add("sync_on", Kind.STRING, texts, column.rows)
+            for column in self.trace.nodes.attributes.named(name) if treat else []:
+                sound = sound_values(column)
+                if treat and sound is not None:
+                    values = treat(name, sound.values, sound.rows)
+                    add_fitting(nodes.attributes, sound, values)
 
     def _treatments(self) -> dict[Treatment, Callable[[str, Any, Rows], Any]]:
         return {
@@ -210,7 +218,8 @@ class _Maker:
             Treatment.RANK: lambda _, v, __: np.array([self.ranks.get(int(r), -1) for r in v]),
             Treatment.NUMBER: self._numbered,
             Treatment.ORDER: lambda _, v, __: 1 + np.unique(v, return_inverse=True)[1].reshape(-1),
-            Treatment.GROUP: lambda _, v, __: [self._group(str(text)) for text in v],
+            Treatment.WAIT: lambda _, v, __: [self._wait(text) for text in v],
+            Treatment.GROUP: lambda _, v, __: [self._group(text) for text in v],
         }
 
     def _as_is(self, name: str, values: Any, _: Rows) -> Any:
@@ -228,13 +237,14 @@ class _Maker:
         numbers = self.numbers.setdefault(name, {})
         return numbers.setdefault(value, len(numbers))
 
-    def _wait(self, text: str) -> str:
-        """`stream 0 7` or `device 0` with the new numbers."""
+    def _wait(self, text: str) -> str | None:
+        """`stream 0 7` or `device 0` with the new numbers; None for a text that is neither."""
+        if not _WAIT.fullmatch(text):
+            return None
         what, *numbers = text.split()
-        found = [int(n) for n in numbers if n.lstrip("-").isdigit()]
-        names = ("device", "stream")[: len(found)]
-        new = [str(self._number(name, n)) for name, n in zip(names, found, strict=False)]
-        return " ".join(["stream" if what == "stream" else "device", *new])
+        names = ("device", "stream")[: len(numbers)]
+        new = [str(self._number(n, int(text))) for n, text in zip(names, numbers, strict=True)]
+        return " ".join([what, *new])
 
     def _group(self, name: str) -> str:
         return self.names.of("group", name) if name else ""
@@ -260,7 +270,7 @@ class _Maker:
         groups = [
             ProcessGroup(
                 name=self._group(group.name),
-                ranks=tuple(self.ranks[rank] for rank in group.ranks),
+                ranks=self._members(group.ranks),
                 size=group.size,
             )
             for group in self.given.groups
@@ -269,6 +279,11 @@ class _Maker:
         if groups:
             trace.groups = tuple(sorted(groups, key=lambda g: g.name))
         return trace.metadata
+
+    def _members(self, ranks: tuple[int, ...]) -> tuple[int, ...]:
+        """The new numbers of a group's ranks; if ranks are shuffled, their order tells nothing."""
+        new = [self.ranks[rank] for rank in ranks if rank in self.ranks]
+        return tuple(sorted(new) if self.policy.shuffle_ranks else new)
 
     def _account(self, made: Trace) -> None:
         """Count what stayed, changed and went."""

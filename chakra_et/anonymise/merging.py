@@ -54,23 +54,13 @@ def _heads(trace: Trace, source: Rows, target: Rows) -> Rows:
     joins &= (lane[:, source] == lane[:, target]).all(axis=0)
     before = np.full(count, -1, np.int64)
     before[target[joins]] = source[joins]
-    head = np.arange(count)
-    for row in np.flatnonzero(before >= 0)[np.argsort(_depth(before), kind="stable")].tolist():
-        head[row] = head[before[row]]
+    head = np.where(before >= 0, before, np.arange(count))
+    for _ in range(count.bit_length()):
+        head = head[head]
+    # A run that goes in a circle has no first: it stays as it is, and a replay names it.
+    circle = before[head] >= 0
+    head[circle] = np.flatnonzero(circle)
     return head
-
-
-def _depth(before: Rows) -> Rows:
-    """How far into its run each row that has one before it lies."""
-    depth = np.zeros(len(before), np.int64)
-    at, reached = np.flatnonzero(before >= 0), before[before >= 0]
-    joined = at.copy()
-    step = 1
-    while len(at):
-        depth[at] = step
-        further = before[reached] >= 0
-        at, reached, step = at[further], before[reached[further]], step + 1
-    return np.asarray(depth[joined])
 
 
 def _plain(trace: Trace) -> Mask:

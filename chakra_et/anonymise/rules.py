@@ -22,6 +22,8 @@ class Treatment(Enum):
     ORDER = "order"
     """Counted anew in the order of the values."""
     GROUP = "group"
+    WAIT = "wait"
+    """What a call waits for: a stream or a device, renumbered."""
     OWN = "own"
     """Made anew from what the trace has otherwise."""
 
@@ -42,7 +44,8 @@ RULES: Final[dict[str, Treatment]] = {
     **dict.fromkeys(("stream", "device", "thread", "comm_tag"), Treatment.NUMBER),
     "rf_id": Treatment.ORDER,
     "pg_name": Treatment.GROUP,
-    **dict.fromkeys(("time_parts", "sync_on", "edge_kinds"), Treatment.OWN),
+    "sync_on": Treatment.WAIT,
+    **dict.fromkeys(("time_parts", "edge_kinds"), Treatment.OWN),
 }  # fmt: skip
 PHASES: Final = frozenset({"forward", "backward", "optimizer", "prefill", "decode"})
 """The texts that the attribute `phase` may have; others go."""

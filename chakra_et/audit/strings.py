@@ -18,15 +18,19 @@ from chakra_et.model import Trace
 from chakra_et.version import PRODUCER
 
 _PLAIN: Final = re.compile(
-    r"(device|stream)( -?\d+)*|((\d+|gap):\d+ ?)+|[0-9 ,:;*+.\-]*|\[[\[\]0-9, -]*\]"
+    r"(device|stream)( -?\d+)*|(\d+|gap):\d+( (\d+|gap):\d+)*|[0-9 ,:;*+.\-]*|\[[\[\]0-9, -]*\]"
 )
-"""Texts of numbers alone, such as those of `sync_on` and `time_parts`."""
+"""Texts of numbers alone, such as those of `sync_on` and `time_parts`. Elsewhere they may say a
+shape, a date or a number of somebody."""
+_NUMBERS: Final = ("attribute sync_on", "attribute time_parts", "attribute edge_kinds")
 _PATH: Final = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+[\w.+-]*|[A-Za-z]:\\\\?[\w.+-]+|~/[\w.+-]+")
 _HOST: Final = re.compile(
-    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w.+-]+@[\w-]+\.[\w.]+|\bhttps?://\S+|"
-    r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|ai|edu|gov|local|internal|corp|lan)\b",
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.]+|\bhttps?://\S+|"
+    r"(?<![a-z0-9.-])(?:[a-z0-9-]+\.)+(?:com|org|net|io|ai|edu|gov|local|internal|corp|lan)\b",
     re.IGNORECASE,
 )
+_FEW_DIGITS: Final = 4
+"""Numbers of groups such as `0` say nothing."""
 _GROUP_KEYS: Final = frozenset(("pg_name", "pg_desc", "ranks", "size", "source", "inferred"))
 _WORDS: Final = frozenset(
     {kind.name.lower() for kind in NodeType} | {kind.name.lower() for kind in CollectiveType}
@@ -79,6 +83,8 @@ def is_told(text: Text) -> bool:
         return not (_PLAIN.fullmatch(text.text) or _known_types(text.text))
     if text.what == "fact process_groups":
         return any(not _is_public(name) for name in _names_of_groups(text.text))
+    if text.what in _NUMBERS and _PLAIN.fullmatch(text.text):
+        return False
     return not _is_public(text.text)
 
 
@@ -92,7 +98,8 @@ def _is_public(text: str) -> bool:
     return (
         text in PUBLIC
         or text.lower() in _WORDS
-        or bool(PSEUDONYM.fullmatch(text) or _PLAIN.fullmatch(text))
+        or bool(PSEUDONYM.fullmatch(text))
+        or (text.isascii() and len(text) <= _FEW_DIGITS and text.isdigit())
     )
 
 
@@ -111,11 +118,15 @@ def _names_of_groups(text: str) -> list[str]:
         groups = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return [text]
-    found = []
-    for group in groups if isinstance(groups, list) else []:
-        for key, value in group.items() if isinstance(group, dict) else []:
-            found += [value] if isinstance(value, str) else []
-            found += [] if key in _GROUP_KEYS else [key]
+    found, waiting = [], [groups]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            waiting += [*item.values(), *(key for key in item if key not in _GROUP_KEYS)]
     return found
 
 

@@ -125,7 +125,7 @@ def _remove(text: str, selector: str, value: str) -> Edit:
 
 
 def _overlap(text: str, _: str, value: str) -> Edit:
-    """Transfers on a device overlap with nothing: all its work runs in the recorded order."""
+    """Transfers on a device overlap with nothing: each waits for all before it."""
     if value != "off":
         raise ChakraError(f"{text}: expected off", remedy="Write overlap=off.")
 
@@ -134,9 +134,11 @@ def _overlap(text: str, _: str, value: str) -> Edit:
         for rank, trace in traces.items():
             columns = columns_of(trace)
             work = np.flatnonzero(columns.device & columns.timed)
-            if not columns.communication[work].any():
+            meets = columns.communication[work]
+            if not meets.any() or meets.all():
+                missing = "other work than transfers" if len(work) and meets.all() else "transfers"
                 raise ChakraError(
-                    f"{text}: rank {rank} has no transfers on a device",
+                    f"{text}: rank {rank} has no {missing} on a device",
                     remedy="Transfers of host processes cannot be told from what overlaps them.",
                 )
             made[rank] = _in_one_line(trace, columns, work)
@@ -233,20 +235,27 @@ def _removed(columns: Columns, chosen: Mask) -> Trace:
 
 
 def _in_one_line(trace: Trace, columns: Columns, work: Rows) -> Trace:
-    """The trace with edges from each transfer to the work after it, and to it from that before."""
+    """The trace with edges from each transfer to all work up to the next one, and to that."""
     device = trace.nodes.attributes.dense("device", 0, np.int64)[work]
-    order = work[np.lexsort((work, columns.start[work], device))]
-    same = np.sort(device)[1:] == np.sort(device)[:-1]
-    meets = columns.communication[order]
-    pairs = np.flatnonzero(same & (meets[1:] | meets[:-1]))
-    source, target = order[pairs], order[pairs + 1]
-    edges = trace.edges
+    source: list[Rows] = []
+    target: list[Rows] = []
+    for place in np.unique(device).tolist():
+        mine = work[device == place]
+        order = mine[np.lexsort((mine, columns.start[mine]))]
+        meets = columns.communication[order]
+        turn = np.cumsum(meets)
+        transfers = order[meets]
+        after = (turn > 0) & ~meets
+        before = (turn < len(transfers)) & ~meets
+        source += [transfers[turn[after] - 1], order[before], transfers[:-1]]
+        target += [order[after], transfers[turn[before]], transfers[1:]]
+    edges, added = trace.edges, np.concatenate(source)
     changed = Edges.collect(
         len(trace.nodes),
-        np.append(edges.target, target),
-        np.append(edges.source, trace.nodes.id[source]),
-        np.append(edges.kind, np.full(len(pairs), EdgeKind.EVENT, np.uint8)),
-        np.append(edges.inferred, np.ones(len(pairs), np.bool_)),
+        np.concatenate((edges.target, *target)),
+        np.concatenate((edges.source, trace.nodes.id[added])),
+        np.append(edges.kind, np.full(len(added), EdgeKind.EVENT, np.uint8)),
+        np.append(edges.inferred, np.ones(len(added), np.bool_)),
     )
     return Trace(trace.nodes, changed, trace.metadata)
 

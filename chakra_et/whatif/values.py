@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from chakra_et.errors import ChakraError
+
+_GREATEST: Final = 1e9
+"""Times of hours, this many times as long, still fit 63 bits of nanoseconds."""
+_DIGITS: Final = 9
 
 
 def number(text: str, value: str, least: float) -> float:
@@ -13,9 +18,9 @@ def number(text: str, value: str, least: float) -> float:
         found = float(value)
     except ValueError:
         found = math.nan
-    if not math.isfinite(found) or found < least:
+    if not least <= found <= _GREATEST or 0 < found < 1 / _GREATEST:
         raise ChakraError(
-            f"{text}: expected a number, {least:g} or more, got {value!r}",
+            f"{text}: expected a number from {least:g} to {_GREATEST:g}, got {value!r}",
             remedy="chakra whatif -h shows how edits are written.",
         )
     return found
@@ -36,7 +41,7 @@ def numbers(text: str, value: str, defaults: tuple[float, ...]) -> tuple[float, 
 def rank_and_factor(text: str, value: str) -> tuple[int, float]:
     """A rank and a factor, as in `3:1.1`."""
     rank, found, factor = value.partition(":")
-    if not found or not rank.isascii() or not rank.isdigit():
+    if not found or not rank.isascii() or not rank.isdigit() or len(rank) > _DIGITS:
         raise ChakraError(
             f"{text}: expected a rank and a factor, got {value!r}",
             remedy="Write straggler=3:1.1.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from command import chakra
 from hypothesis import given
 from hypothesis import strategies as st
 from places import EXAMPLES
+from traces import coll, node, trace
 from truth.linked import linked
 from truth.machine import play
 from truth.program import Program
@@ -21,11 +23,12 @@ from chakra_et import ChakraError, write
 from chakra_et.anonymise import READY, anonymise, load_policy
 from chakra_et.anonymise.merging import merged
 from chakra_et.anonymise.pseudonyms import PUBLIC
+from chakra_et.anonymise.rules import RULES
 from chakra_et.anonymise.values import on_grid, shapes_text, sizes, types_text
 from chakra_et.audit.strings import texts
 from chakra_et.conversion import convert
 from chakra_et.definitions import ATTRIBUTES, Kind
-from chakra_et.model import UNKNOWN_NS, Trace, TraceSet
+from chakra_et.model import UNKNOWN_NS, ProcessGroup, Trace, TraceSet, time_parts
 from chakra_et.replay import replay
 from chakra_et.validators import Severity, validate
 
@@ -177,3 +180,89 @@ def test_the_command(tmp_path: Path) -> None:
     assert chakra("audit", tmp_path / "out", "--against", EXAMPLES / "simple_add").code == 0
     assert "expected one of --key" in chakra(*words, "--policy", "publish").errors
     assert "can be guessed" in chakra(*words, "--policy", "publish", "--key", "short").errors
+
+
+def jumbled(rank: int, name: str, kind: Kind, values: list[object]) -> Trace:
+    """Two nodes and a collective; the former have an attribute of some kind."""
+    made = trace(node(1, start=0, took=900), node(2, start=1000, took=900, ctrl=(1,)),
+                 coll(3, start=2000, took=900, ctrl=(2,)), rank=rank)  # fmt: skip
+    made.nodes.attributes.add(name, kind, values, np.array([0, 1]))
+    return made
+
+
+@pytest.mark.parametrize("policy", READY)
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_value_of_another_kind_than_the_schemas_does_not_stay(policy: str, name: str) -> None:
+    kinds: list[tuple[Kind, list[object]]] = [
+        (Kind.STRING, ["leaks /home/alice", ""]), (Kind.BYTES, [b"leaks /home/alice", b""]),
+        (Kind.DOUBLE, [float("nan"), 1e300]), (Kind.UINT64, [2**64 - 1, 2**63]),
+        (Kind.INT64, [-(2**63), 2**63 - 1]), (Kind.INT64_LIST, [(1, 2), ()]),
+    ]  # fmt: skip
+    for kind, values in kinds:
+        given = TraceSet({rank: jumbled(rank, name, kind, values) for rank in (0, 1)})
+        done = anonymise(given, load_policy(policy), SECRET).traces
+        assert not any("leaks" in text.text for t in done.values() for text in texts(t))
+
+
+def test_the_order_of_a_groups_ranks_does_not_tell_how_they_were_shuffled() -> None:
+    groups = [ProcessGroup(name="world", ranks=tuple(range(8)))]
+    given = TraceSet({r: trace(node(1, start=0, took=9), rank=r, groups=groups) for r in range(8)})
+    done = anonymise(given, load_policy("publish"), SECRET).traces
+    assert {group.ranks for group in done.groups} == {tuple(range(8))}
+    kept = anonymise(given, load_policy("partner"), SECRET).traces
+    assert kept.groups[0].ranks == tuple(range(8))
+
+
+def test_the_parts_of_a_duration_change_too(pair: TraceSet) -> None:
+    done = anonymise(pair, load_policy("publish"), SECRET).traces
+    old, new = (
+        np.concatenate([parts.ns[~parts.own] for t in traces.values()
+                        for parts in [time_parts(t.nodes)]])
+        for traces in (pair, done)
+    )  # fmt: skip
+    long = new[new > 20_000]
+    assert len(long) > 20
+    assert np.isin(long, old).mean() < 0.2
+
+
+def test_two_runs_under_one_secret_are_not_changed_alike() -> None:
+    """Else quotients of their durations were exact."""
+    runs = [
+        TraceSet({0: trace(*(node(i, start=i * k, took=k - 1) for i in range(40)), rank=0)})
+        for k in (1_000_001, 2_000_001)
+    ]
+    took = [anonymise(run, load_policy("publish"), SECRET).traces[0].nodes.duration_ns
+            for run in runs]  # fmt: skip
+    assert np.ptp(took[1] / took[0]) > 0.01
+
+
+@pytest.mark.parametrize("facts", [{"world": 2**60}, {"groups": {"g": (0, 2**40)}}])
+def test_a_world_too_large_to_number_is_refused(facts: dict[str, Any]) -> None:
+    given = TraceSet({0: trace(node(1), rank=0, **facts)})
+    with pytest.raises(ChakraError, match="can be numbered anew"):
+        anonymise(given, load_policy("publish"), SECRET)
+
+
+def test_ranks_below_zero_and_waits_for_nothing_known_do_not_stay() -> None:
+    waits = ["", "stream ² 3", "device 99999999999999999999", "alice", "stream 0 7", "device 0"]
+    given = TraceSet({0: trace(*(node(i, sync_on=text) for i, text in enumerate(waits)), rank=0,
+                               groups={"g": (0, -3)})})  # fmt: skip
+    done = anonymise(given, load_policy("publish"), SECRET).traces
+    assert done.groups[0].ranks == (0,)
+    (column,) = done[0].nodes.attributes.named("sync_on")
+    assert (column.rows.tolist(), column.values) == ([4, 5], ["stream 0 0", "device 0"])
+
+
+def test_a_circle_is_not_merged_but_refused_by_the_replay() -> None:
+    at = {"thread": 1, "took": 5}
+    given = trace(node(1, start=0, deps=(3,), **at), node(2, start=5, deps=(1,), **at),
+                  node(3, start=10, deps=(2,), **at), rank=0)  # fmt: skip
+    assert len(merged(given).nodes) == 3
+    with pytest.raises(ChakraError, match="form a cycle"):
+        anonymise(TraceSet({0: given}), load_policy("coarse"), SECRET)
+
+
+def test_a_long_run_is_one_node() -> None:
+    given = trace(*(node(i, start=i, took=1, thread=1, deps=(i - 1,) if i else ())
+                    for i in range(3000)), rank=0)  # fmt: skip
+    assert merged(given).nodes.duration_ns.tolist() == [3000]

@@ -12,6 +12,7 @@ from places import EXAMPLES
 
 from chakra_et.anonymise import anonymise, load_policy
 from chakra_et.audit import CHECKS, audit, likenesses
+from chakra_et.audit.strings import Text, is_path, is_told
 from chakra_et.definitions import Kind
 from chakra_et.files import read_set
 from chakra_et.model import Trace, TraceSet
@@ -93,3 +94,26 @@ def test_sarif_and_exit_codes(tmp_path: Path) -> None:
     assert "AU101" in rules
     assert rules <= {rule.id for rule in CHECKS}
     assert chakra("audit", EXAMPLES / "simple_add", "--fail-on", "never").code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["4096 11008", "2024-01-01 12:00:00", "+49 89 1234567", "L2hvbWUvYWxpY2U=", "7b"]
+)
+def test_names_that_are_no_pseudonyms(text: str) -> None:
+    assert is_told(Text(text, 0, "name", 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"owner": "alice"}', '[{"pg_name": "group_01234567", "ranks": ["alice"]}]',
+     '[{"pg_name": "group_01234567", "alice": 1}]', '[["alice"]]', "alice"],
+)  # fmt: skip
+def test_texts_anywhere_in_the_facts_about_groups(text: str) -> None:
+    assert is_told(Text(text, None, "fact process_groups", 1))
+
+
+def test_long_texts_are_searched_in_linear_time() -> None:
+    """Patterns that try again from every place would take hours for these."""
+    assert is_told(Text("1" + ":11" * 5000 + "x", 0, "attribute time_parts", 1))
+    assert is_path("a." * 50_000) is None
+    assert is_path("a-" * 50_000) is None

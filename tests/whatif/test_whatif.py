@@ -9,6 +9,7 @@ import pytest
 from command import chakra
 from hypothesis import given
 from hypothesis import strategies as st
+from traces import coll, node, trace
 from truth.linked import linked, linked_ranks
 from truth.machine import play
 from truth.program import Collective, Launch, Op, Program, Statement, SyncDevice, SyncStream
@@ -161,3 +162,36 @@ def test_traces_that_are_given_stay_as_they_are() -> None:
     for text in EDITS:
         edited(traces, text)
     assert traces[0] == before
+
+
+def test_transfers_that_only_a_host_overlaps_cannot_be_told_apart() -> None:
+    traces = TraceSet(
+        {0: trace(coll(1, start=0, took=90), node(2, start=0, took=90, is_cpu_op=True))}
+    )
+    with pytest.raises(ChakraError, match="no other work than transfers on a device"):
+        edited(traces, "overlap=off")
+
+
+def test_work_of_two_streams_does_not_overlap_with_transfers() -> None:
+    traces = TraceSet({0: trace(
+        coll(1, start=0, took=10, stream=1),
+        node(2, start=20, took=100, stream=2, is_cpu_op=False),
+        node(3, start=30, took=5, stream=3, is_cpu_op=False),
+        coll(4, start=40, took=50, stream=1, ctrl=(1,)),
+        node(5, start=60, took=20, stream=2, is_cpu_op=False, ctrl=(2,)),
+        node(6, start=60, took=20, stream=3, is_cpu_op=False, ctrl=(3,)),
+    )})  # fmt: skip
+    assert ask(traces, []).after.figures[0].replayed.overlap_ns > 0
+    once = edited(traces, "overlap=off")
+    assert ask(once, []).after.figures[0].replayed.overlap_ns == 0
+    assert spans(edited(once, "overlap=off")) == spans(once)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["time:name~gemm=1e300", "straggler=0:1e12", f"straggler={'9' * 5000}:1", "network=1e300,1",
+     "network=1,1e-300", "jitter=nan"],
+)  # fmt: skip
+def test_numbers_that_no_time_can_hold_are_refused(text: str) -> None:
+    with pytest.raises(ChakraError, match="expected a"):
+        parse_edit(text)
