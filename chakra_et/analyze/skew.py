@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from chakra_et.analyze.clocks import Clock
 from chakra_et.columns import Rows
-from chakra_et.model import EdgeKind, between_operations
+from chakra_et.model import EdgeKind
 from chakra_et.predict import same_places
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.matching import Match
+from chakra_et.replay.pieces import pieces_of
 
 BEFORE: Final = "before the trace began"
 """The cause of a skew that was there when the recording, or the last meeting, began."""
@@ -152,16 +153,8 @@ def _latest(columns: Columns) -> Rows:
 
 
 def _name(late: Columns, early: Columns, row: int, there: int) -> str:
-    """What took longer: the operation, or the pause behind it."""
-    name = str(late.trace.nodes[row].name)
-    longer = int(late.duration[row]) - int(early.duration[there])
-    pause = _pause(late, row) - _pause(early, there)
-    return f"Python after {name}" if 2 * pause > longer > 0 else name
-
-
-def _pause(columns: Columns, row: int) -> int:
-    """How much of a node's time passes between operations."""
-    parts = columns.parts
-    mine = slice(*np.searchsorted(parts.node, (row, row + 1)))
-    between = between_operations(columns.trace.nodes, parts)[mine]
-    return int(parts.ns[mine][between].sum())
+    """Whose time took longer: an operation's, or a pause of Python's."""
+    took = pieces_of(late.trace.nodes, late.parts, row)
+    took.subtract(pieces_of(early.trace.nodes, early.parts, there))
+    name, longer = max(took.items(), key=lambda item: item[1])
+    return name if longer > 0 else str(late.trace.nodes[row].name)

@@ -23,22 +23,20 @@ def working(what: str) -> Iterator[Step]:
         yield lambda _done, _of: None
         return
     # It takes 40 ms to import, and only terminals need it.
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = ("{task.description}", BarColumn(), "{task.fields[count]}", TimeElapsedColumn())
     progress = Progress(SpinnerColumn(), *columns, console=console, transient=True)
-    task = progress.add_task(what, total=None)
+    task = progress.add_task(what, total=None, count="")
+
+    def told(done: int, of: int) -> None:
+        progress.update(task, completed=done, total=of, count=f"{done:,}/{of:,}")
+
     timer = threading.Timer(_PATIENCE_S, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+        yield told
     finally:
         timer.cancel()
         timer.join()

@@ -173,8 +173,14 @@ class Collector:
             self.manifest["files"] = self._stage.publish(self.window)
             self._tell()
         except (ChakraError, OSError, RuntimeError) as error:
-            self.manifest = None
-            self.problems.append(f"the recording could not be written: {error}")
+            self._lose(error)
+        except BaseException:
+            self._lose("the program was interrupted meanwhile")
+            raise
+
+    def _lose(self, why: object) -> None:
+        self.manifest = None
+        self.problems.append(f"the recording could not be written: {why}")
 
     def _tell(self) -> None:
         """Write the manifest; once more when more is known."""

@@ -69,10 +69,12 @@ class Window:
 
     def close(self) -> None:
         """End the last step, and write both files."""
-        self._end()
-        if self.place.uses_gloo:
-            time.sleep(PAUSE_S)
-        self._stop()
+        try:
+            self._end()
+            if self.place.uses_gloo:
+                time.sleep(PAUSE_S)
+        finally:
+            self._stop()
         self.profiler.export_chrome_trace(str(self.device))
 
     def abandon(self) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from chakra_et.analyze.job import Job
 from chakra_et.analyze.tables import straggler_table
+from chakra_et.model.time_parts import time_parts
 from chakra_et.pages import text
 from chakra_et.pages.arrivals import Arrivals
 from chakra_et.pages.grid import (
@@ -28,6 +29,7 @@ from chakra_et.pages.path import RunPath
 from chakra_et.pages.ranks import Run
 from chakra_et.pages.steps import PARTS, Step
 from chakra_et.pages.timeline import Timeline
+from chakra_et.replay.pieces import pieces_of
 from chakra_et.validators import Validation
 
 LABELS: Final = {
@@ -157,21 +159,28 @@ def _longest(run: Run, path: RunPath) -> Grid:
     begin = run.span[0]
     took = path.took_ns
     places = np.argsort(-took, kind="stable")[:_LONGEST].tolist()
+    parts = {rank: time_parts(run.traces[rank].nodes) for rank in set(path.rank[places].tolist())}
     rows = []
     for place in places:
         rank, ns = int(path.rank[place]), int(took[place])
-        node = run.traces[rank].nodes[int(path.row[place])]
+        nodes, row = run.traces[rank].nodes, int(path.row[place])
+        node, pieces = nodes[row], pieces_of(nodes, parts[rank], row)
         since = int(path.since_ns[place]) - begin
         told = f"{name(node.name).text}: {text.time(ns)} on rank {rank}"
         rows.append(
-            [name(node.name), number(rank), Cell(str(node.id), node.id), time(since), time(ns),
+            [name(node.name), name(max(pieces, key=pieces.__getitem__)), number(rank),
+             Cell(str(node.id), node.id), time(since), time(ns),
              share(ns / (path.length_ns or 1)), Cell(told, jump=(max(since, 0), ns, rank))]
         )  # fmt: skip
     columns = [
-        Column("node", text=True), Column("rank"), Column("id"), Column("from"), Column("time"),
-        Column("of path"), Column("in the timeline", bar=True),
+        Column("node", text=True), Column("mostly time of", text=True), Column("rank"),
+        Column("id"), Column("from"), Column("time"), Column("of path"),
+        Column("in the timeline", bar=True),
     ]  # fmt: skip
-    caption = "The longest stretches of the path, delays of their starts included."
+    caption = (
+        "The longest stretches of the path. A host node lasts until the next one on its thread "
+        "starts, so that a stretch can be mostly time of its caller, or of Python."
+    )
     return Grid("path-longest", caption, columns, rows)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.columns import Mask, Rows
-from chakra_et.model import TimeParts, between_operations
+from chakra_et.model import Nodes, TimeParts, between_operations
 from chakra_et.replay.columns import Columns
 
 
@@ -107,6 +107,17 @@ class Pieces:
                 code, form = divmod(used, len(Form))
                 found[_LABELS[form].format(mine[code])] += int(sums[used])
         return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+
+
+def pieces_of(nodes: Nodes, parts: TimeParts, row: int) -> Counter[str]:
+    """What the duration of one node consists of: names as in a critical path, and ns of each."""
+    mine = slice(*np.searchsorted(parts.node, (row, row + 1)))
+    own = TimeParts(parts.node[mine], parts.owner[mine], parts.ns[mine])
+    named, form = _named(own, between_operations(nodes, own))
+    found: Counter[str] = Counter()
+    for about, what, ns in zip(named.tolist(), form.tolist(), own.ns.tolist(), strict=True):
+        found[_LABELS[what].format(nodes[about].name)] += ns
+    return found
 
 
 def _named(parts: TimeParts, between: Mask) -> tuple[Rows, Rows]:

@@ -78,7 +78,7 @@ _ORDER: Final = (
     "type", "group", "size", "members", "rank", "node", "start_ns", "message_bytes", "transfer_ns",
     "algorithm_bytes_per_s", "bus_bytes_per_s", "member_ns", "exposed_ns", "skew_ns", "last_rank",
 )  # fmt: skip
-_NOTE: Final = "transfer_ns is the shortest duration of all members; skew_ns is of their starts"
+_NOTE: Final = "transfer is the shortest duration of all members; skew is how far apart they start"
 
 
 def _calls(traces: TraceSet) -> list[Match]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from traces import coll, node, trace
 from truth.linked import linked_ranks
 from truth.machine import play
 from truth.program import Collective, Launch, Op, Program, Statement, SyncDevice
@@ -25,7 +27,7 @@ from chakra_et.analyze.clocks import Clock
 from chakra_et.analyze.tables import TABLES, mfu_table
 from chakra_et.conversion import convert
 from chakra_et.errors import ChakraError
-from chakra_et.model import UNKNOWN_NS, Trace, TraceSet
+from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace, TraceSet
 
 APART_NS = 1_000_003
 """The clock of each rank of the model machine is so much ahead of the one before."""
@@ -113,6 +115,26 @@ def test_skew_is_laid_to_what_made_the_last_rank_late(late: TraceSet) -> None:
     assert worst.share == pytest.approx(1.0)
     # Ranks of the machine begin 7 us apart; after the first meeting they are together.
     assert [skew.skew_ns > 100 for skew in found[1:]] == [True] + [False] * 8
+
+
+def test_a_skew_is_laid_to_the_caller_whose_time_it_was() -> None:
+    """A host node lasts to the next start, so it holds what its caller does behind it."""
+    traces = {}
+    for rank, behind in enumerate((100, 50_000)):
+        then: dict[str, Any] = {"kind": EdgeKind.PROGRAM, "is_cpu_op": True}
+        view = {"name": "view", "time_parts": f"2:{behind}", **then}
+        reduce = {**coll(4, start=10_200 + behind, took=90_000 - behind), "deps": (3,)}
+        traces[rank] = trace(
+            coll(1, start=0, took=10_000),
+            node(2, deps=(1,), start=10_000, took=100, name="addmm", **then),
+            node(3, deps=(2,), start=10_100, took=100 + behind, **view),
+            {**reduce, "kind": EdgeKind.PROGRAM},
+            rank=rank,
+            world=2,
+        )
+    run = Job.of(TraceSet(traces))
+    worst = skews(run.columns, run.matching.matches, run.clocks())[0]
+    assert (worst.last, worst.cause, worst.share) == (1, "addmm", 1.0)
 
 
 def test_a_host_that_is_slower_in_3_of_10_steps_is_named() -> None:

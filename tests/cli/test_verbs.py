@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import re
 import shlex
 import sys
 import time
@@ -336,6 +337,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
         seen.append(written.getvalue())
     assert "converting" in seen[0]
     assert "3/8" in seen[0]
+    assert "?" not in re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", seen[0]), "a count that nobody knows"
     assert seen[1] == ""
 
 

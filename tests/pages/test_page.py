@@ -17,7 +17,7 @@ from traces import node, trace
 from chakra_et.build import Rank
 from chakra_et.errors import ChakraError
 from chakra_et.files import write
-from chakra_et.model import TraceSet
+from chakra_et.model import EdgeKind, TraceSet
 from chakra_et.pages import write_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -92,6 +92,20 @@ def test_nothing_on_it_asks_a_network(example: str) -> None:
     policy = page.all_of("meta")[1]["content"] or ""
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
+
+
+def test_a_stretch_of_the_path_says_whose_time_it_is(tmp_path: Path) -> None:
+    nodes = (
+        node(1, start=0, took=100_000, name="addmm", is_cpu_op=True),
+        node(2, start=100_000, took=900_000, name="view", is_cpu_op=True, time_parts="1:850000",
+             deps=(1,), kind=EdgeKind.PROGRAM),
+    )  # fmt: skip
+    write(trace(*nodes, rank=0), tmp_path / "trace.0.et")
+    write_report(tmp_path / "trace.0.et", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    table = page[page.index('id="path-longest"') :].partition("</table>")[0]
+    rows = [re.findall(r"<td[^>]*>(?:<[^>]*>)*([^<]*)", row)[:2] for row in table.split("<tr")[2:]]
+    assert rows == [["view", "addmm"], ["addmm", "addmm"]]
 
 
 def test_tables_have_captions_and_heads_with_a_scope(example: str) -> None:

@@ -159,6 +159,31 @@ def test_a_full_disk_does_not_stop_the_training(
     assert names(tmp_path) == set()
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "torch.profiler._KinetoProfile.export_chrome_trace",
+        "chakra_et.collection.stage.Stage.publish",
+    ],
+)
+def test_an_interrupt_while_files_are_written_leaves_none_and_is_told(
+    place: str,
+    train: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        record(train, tmp_path / "run", 6)
+    assert names(tmp_path / "run") == set()
+    told = capsys.readouterr().err
+    assert "the recording could not be written: the program was interrupted meanwhile" in told
+
+
 def test_where_nothing_can_be_written_nothing_begins(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):

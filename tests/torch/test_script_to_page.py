@@ -1,4 +1,4 @@
-"""From a training script to its report in a browser, by the commands that docs/recording.md shows."""
+"""From a training script to its report in a browser, by the commands of docs/recording.md."""
 
 from __future__ import annotations
 
