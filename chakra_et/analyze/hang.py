@@ -16,7 +16,10 @@ from chakra_et.replay.matching import first_places
 
 @dataclass(frozen=True)
 class Stall:
-    """The first call of a group that some of its ranks have made and others have not."""
+    """The first call of a group that some of its ranks have made and others have not.
+
+    Messages from one rank to another under one tag are a group of both, too.
+    """
 
     group: str
     place: int
@@ -53,10 +56,15 @@ class Hang:
 def find_hang(traces: TraceSet) -> Hang:
     """Compare the sequences of communications of all ranks."""
     calls: dict[str, dict[int, list[_Call]]] = defaultdict(dict)
+    pairs: dict[str, Sequence[int]] = {}
     for rank, trace in traces.items():
         for group, call in _calls(trace):
             calls[group].setdefault(rank, []).append(call)
-    members = _members(traces, calls)
+        for source, target, tag, call in _messages(rank, trace):
+            group = f"messages of tag {tag} from rank {source} to {target}"
+            pairs[group] = sorted({source, target})
+            calls[group].setdefault(rank, []).append(call)
+    members = {**_members(traces, calls), **pairs}
     stalls = [s for group in sorted(calls) if (s := _stall(group, calls[group], members[group]))]
     waiting = {rank for stall in stalls for rank in stall.waiting}
     absent = {rank for stall in stalls for rank in stall.absent}
@@ -75,17 +83,41 @@ class _Call:
 def _calls(trace: Trace) -> list[tuple[str, _Call]]:
     """Group and call of each collective of a rank, in the order in which they were asked for."""
     nodes, attributes = trace.nodes, trace.nodes.attributes
-    rows = np.flatnonzero(nodes.type == NodeType.COMM_COLL)
-    asked = attributes.dense("rf_id", 0, np.int64)[rows]
-    key = asked if (asked > 0).all() else nodes.start_ns[rows]
     found = []
-    for row in rows[np.argsort(key, kind="stable")].tolist():
+    for row in _asked(trace, NodeType.COMM_COLL):
         kind = attributes.get(row, "comm_type")
         known = isinstance(kind, int) and kind in set(CollectiveType)
         what = CollectiveType(kind).name if known else str(nodes[row].name)
-        end_ns = int(nodes.start_ns[row] + nodes.duration_ns[row])
-        found.append((str(attributes.get(row, "pg_name") or ""), _Call(what, end_ns)))
+        call = _Call(what, _end_ns(trace, row))
+        found.append((str(attributes.get(row, "pg_name") or ""), call))
     return found
+
+
+def _messages(rank: int, trace: Trace) -> list[tuple[int, int, int, _Call]]:
+    """Sender, receiver, tag and call of a rank's sends and receives that name the other rank."""
+    attributes, found = trace.nodes.attributes, []
+    tags = attributes.dense("comm_tag", 0, np.int64)
+    for kind, name in ((NodeType.COMM_SEND, "comm_dst"), (NodeType.COMM_RECV, "comm_src")):
+        others = attributes.dense(name, -1, np.int64)
+        for row in _asked(trace, kind):
+            other, call = int(others[row]), _Call(kind.name, _end_ns(trace, row))
+            if other >= 0 and other != rank:
+                ends = (rank, other) if kind is NodeType.COMM_SEND else (other, rank)
+                found.append((*ends, int(tags[row]), call))
+    return found
+
+
+def _asked(trace: Trace, kind: NodeType) -> list[int]:
+    """The rows of communications of a kind, in the order in which they were asked for."""
+    rows = np.flatnonzero(trace.nodes.type == kind)
+    asked = trace.nodes.attributes.dense("rf_id", 0, np.int64)[rows]
+    key = asked if (asked > 0).all() else trace.nodes.start_ns[rows]
+    order: list[int] = rows[np.argsort(key, kind="stable")].tolist()
+    return order
+
+
+def _end_ns(trace: Trace, row: int) -> int:
+    return int(trace.nodes.start_ns[row] + trace.nodes.duration_ns[row])
 
 
 def _members(

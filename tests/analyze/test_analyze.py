@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traces import coll, node, trace
+from traces import coll, node, recv, send, trace
 from truth.linked import linked_ranks
 from truth.machine import play
 from truth.program import Collective, Launch, Op, Program, Statement, SyncDevice
@@ -27,6 +27,7 @@ from chakra_et.analyze.clocks import Clock
 from chakra_et.analyze.tables import TABLES, mfu_table
 from chakra_et.conversion import convert
 from chakra_et.errors import ChakraError
+from chakra_et.files import read_set
 from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace, TraceSet
 
 APART_NS = 1_000_003
@@ -202,3 +203,24 @@ def test_every_analysis_is_a_table(late: TraceSet) -> None:
     analysed = Job.of(late)
     for name, table in TABLES.items():
         assert table(analysed).name == name
+
+
+def test_a_receive_hangs_where_no_send_came() -> None:
+    """Rank 2 waits for rank 1, which waits for rank 0, which waits for nobody."""
+    late = TraceSet({
+        0: trace(send(1, 1, start=0, took=5), node(2, start=10, took=5), rank=0),
+        1: trace(recv(1, 0, start=0, took=5), recv(2, 0, start=10, took=0), rank=1),
+        2: trace(recv(1, 1, start=0, took=0), rank=2),
+    })  # fmt: skip
+    found = find_hang(late)
+    assert [(stall.place, stall.what, stall.waiting, stall.absent) for stall in found.stalls] == [
+        (1, "COMM_RECV", (1,), (0,)),
+        (0, "COMM_RECV", (2,), (1,)),
+    ]
+    assert found.suspects == [0]
+
+
+def test_messages_that_all_came_hold_nobody_up(data: Path) -> None:
+    ring = read_set(data / "et/ring8")
+    assert find_hang(ring).stalls == []
+    assert find_hang(TraceSet({r: t for r, t in ring.items() if r != 3})).suspects == [3]
