@@ -12,6 +12,9 @@ import msgspec
 from chakra_et.anonymise.rules import RULES
 from chakra_et.errors import ChakraError
 
+_LONGEST_NS: Final = 1_000_000_000
+_MOST_BYTES: Final = 1 << 16
+
 
 class Names(Enum):
     """What is left of a node's name."""
@@ -59,6 +62,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unknown = sorted(set(self.keep) - set(RULES))
         if unknown:
             raise ValueError(f"no rule is known for {', '.join(unknown)}")
+        if self.time_grid_ns > _LONGEST_NS:
+            raise ValueError("the grid is at most 1 s")
         if not 0 <= self.size_error < 1 or not 0 <= self.time_error < 1 or self.time_grid_ns < 1:
             raise ValueError("errors are at least 0 and less than 1, the grid is at least 1 ns")
 
@@ -72,7 +77,7 @@ def load_policy(name: str) -> Policy:
         if name in READY:
             text = files("chakra_et.anonymise").joinpath(f"policies/{name}.toml").read_text()
         else:
-            text = Path(name).read_text()
+            text = _read(Path(name))
     except (OSError, UnicodeDecodeError) as error:
         raise ChakraError(
             f"no policy {name!r}: {error}",
@@ -80,7 +85,24 @@ def load_policy(name: str) -> Policy:
         ) from error
     try:
         return msgspec.toml.decode(text, type=Policy)
+    except RecursionError as error:
+        raise ChakraError(
+            f"{name}: nested too deep", remedy="docs/anonymise.md explains policies."
+        ) from error
     except (msgspec.DecodeError, ValueError) as error:
         raise ChakraError(
             f"{name}: {error}", remedy="docs/anonymise.md explains policies."
         ) from error
+
+
+def _read(path: Path) -> str:
+    """The text of a policy; a device or a large file is none."""
+    with path.open("rb") as stream:
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ChakraError(
+            f"more than {_MOST_BYTES >> 10} KiB, too much for a policy",
+            path=path,
+            remedy="Name a TOML file like those in chakra_et/anonymise/policies.",
+        )
+    return data.decode()

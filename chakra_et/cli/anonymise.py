@@ -22,6 +22,9 @@ EXAMPLES: Final = {
     ),
 }
 _SHORT: Final = 16
+_VARIED: Final = 6
+"""So many different bytes has every secret of `_SHORT` that is drawn at random."""
+_LONG: Final = 1 << 16
 
 
 def anonymise_command(
@@ -65,6 +68,12 @@ def anonymise_command(
 
     secret = _secret(key, key_file)
     chosen = load_policy(policy)
+    if output.resolve() == source.resolve():
+        raise ChakraError(
+            "what is given away would lie among the originals",
+            path=output,
+            remedy="Name another directory.",
+        )
     with working("reading"):
         traces = load([source])
     with working("anonymising"):
@@ -97,10 +106,16 @@ def _secret(key: str | None, key_file: Path | None) -> bytes:
             f"the secret has {len(secret)} bytes; short ones can be guessed",
             remedy=f"Give at least {_SHORT}, from `openssl rand -hex 32`.",
         )
+    if len(set(secret)) < _VARIED or len(secret) > _LONG:
+        raise ChakraError(
+            f"the secret is no random one: {len(set(secret))} different bytes in {len(secret):,}",
+            path=key_file,
+            remedy="Make one with `openssl rand -hex 32 > key`.",
+        )
     return secret
 
 
 def _read(key_file: Path | None) -> bytes:
     assert key_file is not None
     with key_file.open("rb") as stream:
-        return stream.read(1 << 16).strip()
+        return stream.read(_LONG + 1).strip()

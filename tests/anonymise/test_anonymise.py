@@ -21,6 +21,7 @@ from truth.programs import programs
 
 from chakra_et import ChakraError, write
 from chakra_et.anonymise import READY, anonymise, load_policy
+from chakra_et.anonymise import policy as policy_module
 from chakra_et.anonymise.merging import merged
 from chakra_et.anonymise.pseudonyms import PUBLIC
 from chakra_et.anonymise.rules import RULES
@@ -266,3 +267,38 @@ def test_a_long_run_is_one_node() -> None:
     given = trace(*(node(i, start=i, took=1, thread=1, deps=(i - 1,) if i else ())
                     for i in range(3000)), rank=0)  # fmt: skip
     assert merged(given).nodes.duration_ns.tolist() == [3000]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a = " + "[" * 5000, "nested too deep"), ("#" * 70_000, "too much for a policy"),
+     ("\xff", "no policy"), ("a = [[", "explains policies")],
+)  # fmt: skip
+def test_a_policy_that_is_none(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ChakraError, match=said):
+        load_policy(str(tmp_path / "p.toml"))
+
+
+def test_a_grid_that_no_duration_fits(tmp_path: Path) -> None:
+    ready = Path(policy_module.__file__).parent / "policies/publish.toml"
+    text = ready.read_text().replace("time_grid_ns = 100", f"time_grid_ns = {2**60}")
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(ChakraError, match="at most 1 s"):
+        load_policy(str(tmp_path / "p.toml"))
+
+
+def test_secrets_and_outputs_that_give_all_away(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write(trace(node(1, start=0, took=5), rank=0), tmp_path / "in/t.0.et")
+    key = tmp_path / "key"
+    for secret in (b"\0" * 64, b"0123456789abcdef" * 5000):
+        key.write_bytes(secret)
+        done = chakra("anonymise", tmp_path / "in", "--policy", "publish", "--key-file", key,
+                      "-o", tmp_path / "out")  # fmt: skip
+        assert (done.code, "no random one" in done.errors) == (2, True)
+    key.write_text("0123456789abcdef")
+    done = chakra("anonymise", tmp_path / "in", "--policy", "publish", "--key-file", key,
+                  "-o", tmp_path / "in/")  # fmt: skip
+    assert (done.code, "among the originals" in done.errors) == (2, True)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["t.0.et"]
