@@ -66,12 +66,13 @@ def texts(trace: Trace) -> Iterator[Text]:
             where = f"doc of attribute {column.key.name}"
             yield Text(column.key.doc, int(column.rows[0]), where, len(column.rows))
     for side, codes in (("inputs", nodes.input_code), ("outputs", nodes.output_code)):
-        for code in np.unique(codes[codes >= 0]).tolist():
-            row = int(np.argmax(codes == code))
-            for part, data in zip(("values", "shapes", "types"), nodes.texts[code], strict=False):
+        found_codes = np.unique(codes, return_index=True, return_counts=True)
+        for code, row, count in zip(*(part.tolist() for part in found_codes), strict=True):
+            held = nodes.texts[code] if code >= 0 else ()
+            for part, data in zip(("values", "shapes", "types"), held, strict=False):
                 if data and data != b"[]":
                     text = data.decode("utf-8", "backslashreplace")
-                    yield Text(text, row, f"{part} of {side}", int((codes == code).sum()))
+                    yield Text(text, row, f"{part} of {side}", count)
     for attribute in trace.metadata.attributes:
         for text in _said(attribute.value):
             yield Text(text, None, f"fact {attribute.key.name}", 1)

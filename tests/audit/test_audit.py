@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from command import chakra
 from places import EXAMPLES
+from traces import node, trace
 
 from chakra_et.anonymise import anonymise, load_policy
 from chakra_et.audit import CHECKS, audit, likenesses
-from chakra_et.audit.strings import Text, is_path, is_told
+from chakra_et.audit.strings import Text, is_path, is_told, texts
 from chakra_et.definitions import Kind
 from chakra_et.files import read_set
 from chakra_et.model import Trace, TraceSet
@@ -117,3 +118,10 @@ def test_long_texts_are_searched_in_linear_time() -> None:
     assert is_told(Text("1" + ":11" * 5000 + "x", 0, "attribute time_parts", 1))
     assert is_path("a." * 50_000) is None
     assert is_path("a-" * 50_000) is None
+
+
+def test_a_text_of_inputs_has_its_first_node_and_its_count() -> None:
+    same = (b"[[7,9]]", b"", b"")
+    given = trace(node(1), *(node(i, inputs=same) for i in (2, 3, 4)))
+    (text,) = [text for text in texts(given) if text.what == "values of inputs"]
+    assert (text.text, text.row, text.count) == ("[[7,9]]", 1, 3)
