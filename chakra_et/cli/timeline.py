@@ -137,8 +137,19 @@ def _show(console: Console, drawn: Sketch, labels: int, origin: int) -> None:
     for line in drawn.lines:
         if line.process != process:
             process = line.process
-            _print(console, Text(shown(process), "bold"))
+            _print(console, Text(shown(process), "bold").append(_legend(line), "dim"))
         _print(console, _line(line, labels))
+
+
+def _legend(line: Line) -> str:
+    """What the letters of the critical path mean, as far as it has them."""
+    from chakra_et.export.sketch import LETTERS
+    from chakra_et.export.timeline import PATH
+
+    if line.process != PATH:
+        return ""
+    used = [f"{LETTERS[what]} {what}" for what in LETTERS if what in line.categories]
+    return f"  {', '.join(used)}".rstrip()
 
 
 def _line(line: Line, labels: int) -> Text:

@@ -97,6 +97,7 @@ def test_a_pipe_gets_text_without_colours() -> None:
     done = chakra("show", EXAMPLES / "ddp_2rank", "--step", 3, "--rank", 1)
     assert done.code == 0
     assert "\x1b" not in done.output
+    assert "critical path  h host, c communication\n" in done.output
     assert "rank 0" not in done.output.replace("rank 0 (ends", "")
     assert max(map(len, done.output.splitlines())) <= 120
 
