@@ -15,7 +15,7 @@ from chakra_et.replay.columns import Columns
 
 Reals = npt.NDArray[np.float64]
 
-STEP: Final = re.compile(r"ProfilerStep#(\d+)")
+STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 ODD: Final = 3.5
 """A robust z-score from which a value is out of the ordinary (MegaScale, NSDI'24)."""
 _SCALE: Final = 1.4826

@@ -20,7 +20,7 @@ from chakra_et.pairing import Pair
 from chakra_et.recording import DeviceTrace, HostTrace, Kind, Role
 from chakra_et.recording.libraries import COMMUNICATION
 
-_STEP: Final = re.compile(r"ProfilerStep#(\d+)$")
+_STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})$")
 _WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.STREAM_WAIT)
 _MANIFEST: Final = "manifest.{rank}.json"
 

@@ -3,7 +3,7 @@
 from chakra_et.definitions import EdgeKind
 from chakra_et.model.attributes import AttributeColumn, AttributeKey, AttributeTable, AttributeValue
 from chakra_et.model.edges import Edges
-from chakra_et.model.groups import ProcessGroup
+from chakra_et.model.groups import ProcessGroup, number_in_name
 from chakra_et.model.metadata import Metadata, MetadataAttribute
 from chakra_et.model.nodes import UNKNOWN_NS, Node, NodeIO, Nodes
 from chakra_et.model.time_parts import (
@@ -35,6 +35,7 @@ __all__ = [
     "Trace",
     "TraceSet",
     "between_operations",
+    "number_in_name",
     "set_time_parts",
     "time_parts",
 ]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
+
+_DIGITS: Final = 18
+"""More are no number of anything, and thousands Python refuses to convert."""
 
 
 class ProcessGroup(
@@ -27,6 +31,11 @@ class ProcessGroup(
     description: str = ""
     source: str = ""
     inferred: bool = False
+
+
+def number_in_name(name: str) -> int | None:
+    """The number that is a group's name; None if the name is none."""
+    return int(name) if name.isascii() and name.isdigit() and len(name) <= _DIGITS else None
 
 
 def encode_groups(groups: Sequence[ProcessGroup]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chakra_et.definitions import Kind, NodeType
-from chakra_et.model import ProcessGroup, TraceSet
+from chakra_et.model import ProcessGroup, TraceSet, number_in_name
 from chakra_et.passes.base import Change, PassResult, run_pass
 from chakra_et.passes.edit import copied, drop_attribute, set_attribute
 from chakra_et.validators.astra_sim_limits import TAGS
@@ -101,7 +101,7 @@ def _numbers(keys: Iterable[Key]) -> dict[Key, int]:
     taken: set[int] = set()
     wanting = []
     for key in keys:
-        number = int(key[0]) if key[0].isascii() and key[0].isdigit() else 0
+        number = number_in_name(key[0])
         if number and number < 1 << 31 and number not in taken:
             numbers[key] = number
             taken.add(number)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.build.grid import Grid
 from chakra_et.errors import ChakraError
-from chakra_et.model import ProcessGroup
+from chakra_et.model import ProcessGroup, number_in_name
 from chakra_et.scale.calls import COMMUNICATION, Call, GroupKey
 from chakra_et.scale.sources import Source
 
@@ -45,9 +45,8 @@ class Kin:
     def first_number(self) -> tuple[int, int | str]:
         """What families are ordered by: the numbers of their groups, where they have such."""
         names = [name for name, _ in self.groups]
-        if all(name.isascii() and name.isdigit() for name in names):
-            return 0, min(map(int, names))
-        return 1, min(names)
+        numbers = [number for name in names if (number := number_in_name(name)) is not None]
+        return (0, min(numbers)) if len(numbers) == len(names) else (1, min(names))
 
     @property
     def members(self) -> list[Ranks]:
@@ -124,7 +123,8 @@ def _members(sources: Sequence[Source]) -> dict[GroupKey, ProcessGroup | None]:
 
 
 def _number(name: str) -> int:
-    return int(name) if name.isascii() and name.isdigit() else 1 << 62
+    number = number_in_name(name)
+    return 1 << 62 if number is None else number
 
 
 def _name(every: list[Kin]) -> None:

@@ -278,6 +278,10 @@ GROUP_FILES = {
     "no file: only the world is known": ("ET722", None),
     "group 0 fails an assertion": ("ET721", '{"0": [0, 1], "5": [0, 1]}'),
     "a key that is no number is an exception": ("ET721", '{"tp": [0, 1], "5": [0, 1]}'),
+    "a key of thousands of digits is no number": (
+        "ET721",
+        '{"' + "9" * 5000 + '": [0, 1], "5": [0, 1]}',
+    ),
     "an unknown group is critical": ("ET721", '{"6": [0, 1]}'),
     "a rank beyond the network fails an assertion": ("ET721", '{"5": [0, 1, 2]}'),
     "a rank that is no member fails an assertion": ("ET721", '{"5": [0]}'),
@@ -295,6 +299,14 @@ def test_files_of_groups(tmp_path: Path, words: str) -> None:
     assert rule in validate(tmp_path, "astra-sim").rules
     passes.write_for_astra_sim(passes.cure(traces, "astra-sim").traces, tmp_path, "trace")
     assert not {"ET721", "ET722"} & validate(tmp_path, "astra-sim").rules
+
+
+@pytest.mark.parametrize("name", ["9" * 19, "9" * 5000, "²"])
+def test_a_name_that_is_no_number_of_a_group_gets_one(name: str) -> None:
+    traces = pair(coll(1, pg_name=name), groups={name: (0, 1)})
+    cured = passes.cure(traces, "astra-sim").traces
+    assert passes.comm_groups(cured) == {"1": [0, 1]}
+    assert "ET714" not in validate(cured, "astra-sim").rules
 
 
 def test_a_path_with_empty_in_it_is_taken_for_no_file_of_groups(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.model import number_in_name
 from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import run_rule, trace_rule
 from chakra_et.validators.sequences import WORLD
@@ -20,7 +21,7 @@ def group_name(view: TraceView) -> Hits:
     """Names on communication nodes that are not plain decimal numbers."""
     rows = view.communication
     names = view.texts("pg_name")[rows]
-    wrong = np.array([bool(name) and not _is_number(name) for name in names.tolist()], np.bool_)
+    wrong = np.array([bool(n) and number_in_name(n) is None for n in names.tolist()], np.bool_)
     return view.hits(rows[wrong], lambda i: f"group {names[wrong][i]!r}")
 
 
@@ -86,7 +87,7 @@ def group_file(run: RunView) -> Hits:
         text = "the path holds 'empty': ASTRA-sim takes that for no file"
         found.append(Finding(text, path=path))
     for key, ranks in groups.items():
-        if not _is_number(key) or int(key) == 0:
+        if not number_in_name(key):
             found.append(Finding(f"key {key!r} is not a number above 0", path=path))
         if not isinstance(ranks, list) or not ranks:
             found.append(Finding(f"group {key!r} is not a list of ranks", path=path))
@@ -121,7 +122,3 @@ def no_group_file(run: RunView) -> Hits:
         if name not in WORLD
     }
     return Hits.of([Finding(f"groups in use: {', '.join(sorted(names))}")]) if names else NOTHING
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdigit()

@@ -36,10 +36,10 @@ def end_at_readers(table: Activities, data: EdgeList, workers: Workers) -> list[
     able = begins > inner_end[which]
     first = np.full(len(transfers), NEVER, np.int64)
     np.minimum.at(first, which[able], begins[able])
-    late = table.end_ns[transfers] - first
-    cut = late > 0
+    cut = first < table.end_ns[transfers]
     if not cut.any():
         return []
+    late = table.end_ns[transfers[cut]] - first[cut]
     table.end_ns[transfers[cut]] = first[cut]
     return [
         f"{several(int(np.count_nonzero(cut)), 'transfer was', 'transfers were')} "

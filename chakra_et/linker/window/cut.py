@@ -17,8 +17,8 @@ from chakra_et.linker.window.backlog import backlog_warnings, releases
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
 
 OUTSIDE: Final = "outside of the window"
-_STEP: Final = re.compile(r"ProfilerStep#(\d+)$")
-_STEPS: Final = re.compile(r"(\d+)(?:\.\.(\d+))?$")
+_STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})$")
+_STEPS: Final = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?$")
 _DEEPEST: Final = 64
 _SHOWN: Final = 8
 

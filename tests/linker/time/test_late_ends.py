@@ -90,6 +90,14 @@ def test_it_ends_as_recorded_where_nobody_reads_before(tmp_path: Path) -> None:
     assert told(result) == []
 
 
+def test_times_before_the_epoch_end_as_recorded(tmp_path: Path) -> None:
+    run = Run.asked()
+    run.profile.base_ns = -(1 << 60)
+    result = run.linked(tmp_path)
+    assert transfer(result).duration_ns == 940_000
+    assert told(result) == []
+
+
 def test_who_waits_for_it_begins_before_its_end(tmp_path: Path) -> None:
     result = Run.asked().read("_c10d_functional::wait_tensor", 600, 430).linked(tmp_path)
     assert transfer(result).duration_ns == 940_000
