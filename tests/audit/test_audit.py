@@ -123,5 +123,6 @@ def test_long_texts_are_searched_in_linear_time() -> None:
 def test_a_text_of_inputs_has_its_first_node_and_its_count() -> None:
     same = (b"[[7,9]]", b"", b"")
     given = trace(node(1), *(node(i, inputs=same) for i in (2, 3, 4)))
+    given.nodes.input_code[:] = -1, 0, 0, 0
     (text,) = [text for text in texts(given) if text.what == "values of inputs"]
     assert (text.text, text.row, text.count) == ("[[7,9]]", 1, 3)
