@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from chakra_et.cli.progress import working
 from chakra_et.cli.show_report import show_conversions
 from chakra_et.cli.targets import QuietOption
 from chakra_et.cli.terminal import console_for, say
@@ -90,7 +91,8 @@ def collect_command(
     for text in outcome.problems:
         say(console, f"warning: {text}", "yellow")
     if convert and outcome.manifests:
-        conversions = convert_recording(output, force)
+        with working("converting") as step:
+            conversions = convert_recording(output, force, step)
         if not quiet:
             show_conversions(console_for(), conversions)
     raise typer.Exit(outcome.exit_code or int(not outcome.manifests))
