@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from chakra_et.cli.progress import working
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.doctor import Examination, Lack, examine
 from chakra_et.shown import line, number_of
@@ -42,7 +43,8 @@ def doctor_command(
     profiler was not asked for: shapes, threads, waits, device work, process groups, steps. The
     exit code is 1 where something is lacking; advice (info) alone does not count.
     """
-    found = examine(source)
+    with working("examining"):
+        found = examine(source)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from chakra_et.cli.progress import working
 from chakra_et.cli.show import node_facts, show_node, show_trace, trace_facts
 from chakra_et.cli.terminal import console_for, print_json, say, show_rows, show_table
 from chakra_et.converters.format import View
@@ -64,7 +65,8 @@ def info_command(
         _show_one_node(console, found, node, as_json)
         return
     tell = _facts if len(found) == 1 else _facts_or_problem
-    told = [{"path": given.name, "format": given.format.name, **tell(given)} for given in found]
+    with working("reading"):
+        told = [{"path": given.name, "format": given.format.name, **tell(given)} for given in found]
     if as_json:
         print_json(told)
     elif len(told) == 1:
