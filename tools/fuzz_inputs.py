@@ -40,7 +40,7 @@ from chakra_et.linker.output.report import Report
 from chakra_et.shown import shown
 
 SECONDS: Final = 20
-BYTES_A_SECOND: Final = 500_000
+BYTES_A_SECOND: Final = 300_000
 """An input hangs that takes more processor time than this, and than its bytes give it. The slowest
 reader, that of damaged ETs, takes half as long; a loaded machine, whose caches are shared, more."""
 MEMORY: Final = 3 << 30
