@@ -7,7 +7,7 @@ its forward one (`MmBackward0`, `aten::mm`), and runs what came last first.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Final
 
 import numpy as np
@@ -88,19 +88,31 @@ def _passed_over(
 
     Of several within each other it is nearly always the outermost that autograd knows.
     """
-    around, within, passed = table.nested_in.tolist(), set[int](), set[int]()
+    around, within = table.nested_in.tolist(), set[int]()
+    inner: dict[int, list[int]] = defaultdict(list)
     for row in table.host_order.tolist():
         caller = around[row]
-        if caller == NO_ROW:
-            continue
-        if caller in within or code[caller] in backward:
+        inner[caller].append(row)
+        if caller != NO_ROW and (caller in within or code[caller] in backward):
             within.add(row)
-        same = forward.get(code[row])
-        while caller != NO_ROW and same is not None:
-            if forward.get(code[caller]) == same:
-                passed.add(row)
-            caller = around[caller]
-    return passed | within
+    return within | _within_same(inner, [forward.get(number) for number in code])
+
+
+def _within_same(inner: dict[int, list[int]], keys: list[str | None]) -> set[int]:
+    """Rows inside another one of the same key, at any depth; `inner` lists what each row holds."""
+    found, open_keys = set[int](), Counter[str]()
+    waiting = [(row, True) for row in inner[NO_ROW]]
+    while waiting:
+        row, begins = waiting.pop()
+        key = keys[row]
+        if begins and key is not None and open_keys[key]:
+            found.add(row)
+        if key is not None:
+            open_keys[key] += 1 if begins else -1
+        if begins:
+            waiting.append((row, False))
+            waiting += [(child, True) for child in inner.get(row, ())]
+    return found
 
 
 def _take(forward: list[int], shapes: _Shapes, row: int) -> int | None:

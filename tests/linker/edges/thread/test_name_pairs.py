@@ -9,10 +9,11 @@ import pytest
 from accounts import converted, edges_into
 from recordings import BACKWARD, MAIN, HostRecording, Profile
 
+from chakra_et.columns import NO_ROW
 from chakra_et.conversion import convert
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.pytorch import read_host
-from chakra_et.linker.edges.thread.backward_names import pairs_by_name
+from chakra_et.linker.edges.thread.backward_names import _within_same, pairs_by_name
 from chakra_et.linker.edges.thread.forward_backward import find_forward_backward
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.joining.collect import collect
@@ -135,3 +136,14 @@ def test_an_exporter_without_numbers_and_flows(data: Path) -> None:
     result = convert(None, data / "kineto" / "gpu_annotations.json.gz")
     assert result.report.evidence[Evidence.THREAD_NAMES] == 5
     assert replay(result.trace).figures[0].span_error == 0
+
+
+def test_calls_within_calls_of_one_name_are_found_in_one_pass() -> None:
+    """A chain of 50,000 calls: to walk up from each of them would take minutes."""
+    count = 50_000
+    inner = {NO_ROW: [0], **{row: [row + 1] for row in range(count - 1)}}
+    keys: list[str | None] = ["mm" if row % 2 == 0 else None for row in range(count)]
+    assert _within_same(inner, keys) == set(range(2, count, 2))
+    assert _within_same({NO_ROW: [0, 1]}, ["mm", "mm"]) == set()
+    # Rows around each other, as damaged times may tell, hang below no other.
+    assert _within_same({NO_ROW: [], 0: [1], 1: [0]}, ["mm", "mm"]) == set()
