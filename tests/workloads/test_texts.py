@@ -303,7 +303,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 # Laws
 
 types = st.sampled_from(["NONE", "ALLREDUCE", "ALLTOALL", "ALLGATHER", "REDUCESCATTER"])
-works = st.tuples(st.integers(0, 9999), types, st.integers(0, 1 << 20))
+# A simulator cannot divide a collective of a few bytes among ranks (ET712).
+works = st.tuples(st.integers(0, 9999), types, st.just(0) | st.integers(256, 1 << 20))
 layers = st.lists(st.tuples(works, works, works, st.integers(0, 99)), max_size=4)
 heads = st.sampled_from(
     ["DATA", "MODEL", "MICRO", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", "HYBRID_DLRM 0",
