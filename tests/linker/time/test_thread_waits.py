@@ -40,3 +40,9 @@ def test_the_end_of_an_annotation_wakes_nobody(tmp_path: Path) -> None:
 def test_who_asks_whether_work_is_done_was_not_woken(tmp_path: Path, call: str) -> None:
     profile = two_threads().call(call, 1020, 5, 1, tid=BACKWARD)
     assert woken_by(profile, tmp_path, call) == set()
+
+
+def test_threads_of_nothing_but_annotations_wake_nobody(tmp_path: Path) -> None:
+    profile = Profile().op("step", 0, 1000, cat="user_annotation")
+    profile.op("loader", 1020, 50, cat="user_annotation", tid=BACKWARD)
+    assert woken_by(profile, tmp_path, "loader") == set()

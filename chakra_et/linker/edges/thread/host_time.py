@@ -287,6 +287,8 @@ def _ended_elsewhere(
     lowest counts.
     """
     mine = np.flatnonzero(np.isin(lane, lanes))
+    if not len(mine):
+        return np.full(len(when), UNTIMED, np.int64), np.full(len(when), NO_ROW, np.int64)
     mine = mine[np.lexsort((-lane[mine], end[mine]))]
     lane, end = lane[mine], end[mine]
     # Where the last end is on the own lane, that before the run of ends on it counts.
