@@ -31,12 +31,26 @@ def ranges_beside(ranges: Rows, host: Rows, lane: Rows, nested_in: Rows) -> Rows
 
 def callers_of(beside: Rows, nested_in: Rows, start_ns: Rows, end_ns: Rows) -> Rows:
     """The innermost activity that is open where each range begins, other ranges left out."""
-    ranges = np.zeros(len(nested_in) + 1, np.bool_)
-    ranges[beside] = True
-    caller = nested_in[beside]
-    while True:
-        over = ranges[caller] | (end_ns[caller] <= start_ns[beside])
-        over &= caller != NO_ROW
-        if not over.any():
-            return caller
-        caller = np.where(over, nested_in[caller], caller)
+    above = _without_ranges(beside, nested_in)
+    caller = above[nested_in[beside]]
+    left = np.arange(len(beside))
+    while len(left):
+        here = caller[left]
+        left = left[(here != NO_ROW) & (end_ns[here] <= start_ns[beside[left]])]
+        caller[left] = above[nested_in[caller[left]]]
+    return caller
+
+
+def _without_ranges(beside: Rows, nested_in: Rows) -> Rows:
+    """Each row, or what it lies in if it is one of the ranges; the last entry stands for no row.
+
+    Twice as far with each look, so that ranges within ranges cost little at any depth.
+    """
+    above = np.append(np.arange(len(nested_in)), NO_ROW)
+    above[beside] = nested_in[beside]
+    for _ in range(len(nested_in).bit_length()):
+        further = above[above]
+        if np.array_equal(further, above):
+            break
+        above = further
+    return above
