@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,13 +22,13 @@ from chakra_et.conversion import convert
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.pytorch import read_host
 from chakra_et.model import Trace, TraceSet
+from chakra_et.recording.libraries import STEP
 from chakra_et.replay import CriticalPath, Figures, replay
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "fidelity.md"
 BEGIN, END = "<!-- made by tools/fidelity.py -->", "<!-- end -->"
 SETS = ("dlrm8", "torchrec4", "torch213/ddp_2rank", "torch213/tp_2rank")
-STEP = re.compile(r"ProfilerStep#(\d+)")
 KINDS = ("thread", "launch", "stream", "event", "sync", "data", "group")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows
+from chakra_et.recording.libraries import STEP
 from chakra_et.replay.columns import Columns
 
 Reals = npt.NDArray[np.float64]
 
-STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 ODD: Final = 3.5
 """A robust z-score from which a value is out of the ordinary (MegaScale, NSDI'24)."""
 _SCALE: Final = 1.4826

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +17,8 @@ from chakra_et.errors import ChakraError
 from chakra_et.inputs import Input
 from chakra_et.pairing import Pair
 from chakra_et.recording import DeviceTrace, HostTrace, Kind, Role
-from chakra_et.recording.libraries import COMMUNICATION
+from chakra_et.recording.libraries import COMMUNICATION, STEP
 
-_STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})$")
 _WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.STREAM_WAIT)
 _MANIFEST: Final = "manifest.{rank}.json"
 
@@ -55,7 +53,7 @@ class Capture:
         """Start and duration of each step in the profile, in nanoseconds, by its number."""
         found: dict[int, tuple[int, int]] = {}
         if self.device is not None:
-            names = [_STEP.match(name) for name in self.device.names.in_order]
+            names = [STEP.fullmatch(name) for name in self.device.names.in_order]
             codes = [code for code, match in enumerate(names) if match]
             rows = self._operations[np.isin(self.device.name[self._operations], codes)]
             for row in rows.tolist():

@@ -13,6 +13,9 @@ RECV: Final = NodeType.COMM_RECV
 RECORD: Final = "record_param_comms"
 """How PyTorch calls its record of a collective or a message."""
 
+STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
+"""How PyTorch's profiler calls a step, and its number."""
+
 NO_COMMUNICATION: Final = frozenset({"wait", "init", "start", "end", "coalesced"})
 """Names under which a library records that it waits or begins; nothing is sent."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.model import Trace
+from chakra_et.recording.libraries import STEP
 from chakra_et.tables.grouping import Keys, codes
 from chakra_et.tables.places import Places
 from chakra_et.tables.table import Table, texts
 
 OUTSIDE: Final = "(outside of all)"
-_STEP: Final = re.compile(r"ProfilerStep#\d+")
 
 
 def module_table(traces: Mapping[int, Trace]) -> Table:
@@ -53,7 +52,7 @@ def part_names(trace: Trace, places: Places) -> npt.NDArray[np.object_]:
     if attributes.present("phase").any() or attributes.present("layer").any():
         return _phases(trace)
     names = trace.nodes.names
-    shown = ~np.isin(trace.nodes.name_code, [c for c, n in enumerate(names) if _STEP.fullmatch(n)])
+    shown = ~np.isin(trace.nodes.name_code, [c for c, n in enumerate(names) if STEP.fullmatch(n)])
     nearest = places.nearest(places.annotation & shown)
     chains: dict[int, str] = {-1: OUTSIDE}
     above = places.caller

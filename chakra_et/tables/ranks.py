@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -11,13 +10,13 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.graph.intervals import covered, covered_within, union
 from chakra_et.model import Trace
+from chakra_et.recording.libraries import STEP
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.figures import recorded_breakdown, recorded_work
 from chakra_et.tables.places import Places
 from chakra_et.tables.table import Table, stacked
 
 _UNTIMED: Final = "no start is recorded: chakra replay IN -o OUT gives a timeline"
-_STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 
 
 def rank_table(traces: Mapping[int, Trace]) -> Table:
@@ -90,7 +89,7 @@ def _steps(rank: int, trace: Trace) -> Table:
     number = {
         code: int(match[1])
         for code, name in enumerate(nodes.names)
-        if (match := _STEP.fullmatch(name)) is not None
+        if (match := STEP.fullmatch(name)) is not None
     }
     is_step = np.isin(nodes.name_code, list(number)) & columns.timed & places.on_host
     # What is left of a step behind a wait is no step of its own.

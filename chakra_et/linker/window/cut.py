@@ -15,9 +15,9 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.linker.window.backlog import backlog_warnings, releases
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
+from chakra_et.recording.libraries import STEP
 
 OUTSIDE: Final = "outside of the window"
-_STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})$")
 _STEPS: Final = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?$")
 _DEEPEST: Final = 64
 _SHOWN: Final = 8
@@ -53,7 +53,7 @@ def window(steps: str | None, annotation: str | None) -> Window | None:
         )
 
     def chosen(name: str) -> bool:
-        step = _STEP.match(name)
+        step = STEP.fullmatch(name)
         return step is not None and first <= int(step[1]) <= last
 
     return Window(f"steps {steps}", chosen)
@@ -151,7 +151,7 @@ def _descendants(caller: Rows, row: int) -> Mask:
 
 def _nothing(wanted: Window, names: list[str], trace: HostTrace | DeviceTrace) -> ChakraError:
     if wanted.annotation is None:
-        found = [name for name in names if _STEP.match(name)]
+        found = [name for name in names if STEP.fullmatch(name)]
         none = "It has no ProfilerStep annotation; a profiler with a schedule writes them."
     else:
         found = get_close_matches(wanted.annotation, names, _SHOWN)
