@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import Kind
 from chakra_et.model import EdgeKind, Edges, Trace
+from chakra_et.passes.edit import WAITS_ON, copied, drop_attribute, without_waits
 from chakra_et.predict.lanes import lanes_of
 from chakra_et.replay.columns import columns_of
 
 Rows = npt.NDArray[np.int64]
 
-WAITS_ON: Final = "sync_on"
-"""What a call waits for: a replay looks its `sync` edges up anew by this."""
-
 
 def without(trace: Trace, kind: EdgeKind) -> Trace:
     """The trace without the edges of a kind; without `sync` edges, calls do not wait."""
+    if kind == EdgeKind.SYNC:
+        return without_waits(trace, np.ones(len(trace.nodes), np.bool_))
     keep = trace.edges.kind != kind
     return _with_edges(
-        _without_waits(trace) if kind == EdgeKind.SYNC else trace,
-        trace.edges.target[keep], trace.edges.source[keep],
+        trace, trace.edges.target[keep], trace.edges.source[keep],
         trace.edges.kind[keep], trace.edges.inferred[keep],
     )  # fmt: skip
 
@@ -61,20 +58,14 @@ def _with_edges(
     return Trace(trace.nodes, edges, trace.metadata)
 
 
-def _without_waits(trace: Trace) -> Trace:
-    nodes = trace.nodes.take(np.arange(len(trace.nodes)))
-    for column in nodes.attributes.named(WAITS_ON):
-        nodes.attributes.remove(column, column.rows)
-    return Trace(nodes, trace.edges, trace.metadata)
-
-
 def _with_other_waits(trace: Trace) -> Trace:
     """The trace with calls that wait for the stream after theirs, or for one stream of a device."""
     attributes = trace.nodes.attributes
     on_stream = attributes.present("stream")
     streams = np.unique(attributes.dense("stream", 0, np.int64)[on_stream]).tolist()
     device = attributes.dense("device", 0, np.int64)[on_stream]
-    changed = _without_waits(trace)
+    changed = copied(trace)
+    drop_attribute(changed.nodes.attributes, WAITS_ON, np.arange(len(trace.nodes)))
     if not streams:
         return changed
     for column in attributes.named(WAITS_ON):

@@ -68,9 +68,10 @@ class TimeParts:
         """
         own, ns = self.own, self.ns.copy()
         others = _sums(self.node[~own], ns[~own], len(duration_ns))
-        for row in np.flatnonzero(others > duration_ns).tolist():
-            mine = np.flatnonzero((self.node == row) & ~own)
-            ns[mine] = [int(part) * int(duration_ns[row]) // int(others[row]) for part in ns[mine]]
+        for part in np.flatnonzero(~own & (others > duration_ns)[self.node]).tolist():
+            row = self.node[part]
+            # Whole numbers of any size: products of times exceed 64 bits.
+            ns[part] = int(ns[part]) * int(duration_ns[row]) // int(others[row])
         others = _sums(self.node[~own], ns[~own], len(duration_ns))
         ns[own] = (duration_ns - others)[self.node[own]]
         return replace(self, ns=ns)

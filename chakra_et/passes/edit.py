@@ -13,6 +13,7 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind
 from chakra_et.model import (
     AttributeTable,
+    EdgeKind,
     Edges,
     Metadata,
     Nodes,
@@ -23,6 +24,8 @@ from chakra_et.model import (
 )
 from chakra_et.model.time_parts import NAME as TIME_PARTS
 
+WAITS_ON: Final = "sync_on"
+"""The attribute by which a replay looks up what a call waits for."""
 NOTE: Final = "cured"
 """The attribute that tells what a pass made of a node."""
 
@@ -105,6 +108,18 @@ def edges_of(
         count, target[order], source[order], like.kind[places], like.inferred[places]
     )
     return edges, places
+
+
+def without_waits(trace: Trace, rows: Mask) -> Trace:
+    """A trace in which the calls of some rows wait for no device work, in a replay either."""
+    nodes = trace.nodes.take(np.arange(len(trace.nodes)))
+    drop_attribute(nodes.attributes, WAITS_ON, np.flatnonzero(rows))
+    edges = trace.edges
+    keep = (edges.kind != EdgeKind.SYNC) | ~rows[edges.target]
+    left = Edges.collect(
+        len(nodes), edges.target[keep], edges.source[keep], edges.kind[keep], edges.inferred[keep]
+    )
+    return Trace(nodes, left, trace.metadata)
 
 
 def without_nodes(trace: Trace, dropped: Mask) -> Trace:

@@ -7,16 +7,16 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Rows
 from chakra_et.definitions import Kind
-from chakra_et.model import EdgeKind, Edges, Nodes, Trace, set_time_parts
+from chakra_et.model import Trace, set_time_parts
+from chakra_et.passes.edit import without_waits
 from chakra_et.predict.extra import Run, inserted
 from chakra_et.predict.lanes import lanes_of
 from chakra_et.predict.places import Places, same_places
 from chakra_et.replay.columns import Columns, columns_of
 
 _RELEASE: Final = "release_ns"
-_WAITS_ON: Final = "sync_on"
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,9 @@ def times_of(trace: Trace, other: Trace) -> Moved:
         nodes.attributes.add(_RELEASE, Kind.INT64, released + _origin(here) - _origin(there), rows)
     missing = int((place < 0).sum())
     extra = len(there) - len(here) + missing
-    moved = Trace(nodes, _without_waits(trace, nodes, place < 0), trace.metadata)
+    moved = without_waits(Trace(nodes, trace.edges, trace.metadata), place < 0)
     none = np.full(len(runs), -1, np.int64)
     return Moved(inserted(moved, runs), np.append(place, none), missing, extra, extra_ns)
-
-
-def _without_waits(trace: Trace, nodes: Nodes, rows: Mask) -> Edges:
-    """The edges without those by which some calls wait for device work; `nodes` lose `sync_on`."""
-    for column in nodes.attributes.named(_WAITS_ON):
-        nodes.attributes.remove(column, column.rows[rows[column.rows]])
-    edges = trace.edges
-    keep = (edges.kind != EdgeKind.SYNC) | ~rows[edges.target]
-    return Edges.collect(
-        len(nodes), edges.target[keep], edges.source[keep], edges.kind[keep], edges.inferred[keep]
-    )
 
 
 def _durations(here: Columns, there: Columns, places: Places) -> tuple[Rows, list[Run], int]:

@@ -12,13 +12,11 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace, TraceSet, set_time_parts
-from chakra_et.passes.edit import without_nodes
+from chakra_et.passes.edit import without_nodes, without_waits
 from chakra_et.replay import AlphaBeta
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
 from chakra_et.whatif.values import number, numbers, rank_and_factor
-
-_WAITS_ON: Final = "sync_on"
 
 
 @dataclass(frozen=True)
@@ -221,15 +219,7 @@ def _removed(columns: Columns, chosen: Mask) -> Trace:
     owned = np.where(parts.gap, False, chosen[np.maximum(parts.owner, 0)])
     calls = chosen & ~columns.device
     quiet = _with_parts(trace, columns, np.where(owned, 0, parts.ns))
-    for column in quiet.nodes.attributes.named(_WAITS_ON):
-        quiet.nodes.attributes.remove(column, column.rows[calls[column.rows]])
-    edges = quiet.edges
-    keep = (edges.kind != EdgeKind.SYNC) | ~calls[edges.target]
-    waiting_less = Edges.collect(
-        len(quiet.nodes), edges.target[keep], edges.source[keep], edges.kind[keep],
-        edges.inferred[keep],
-    )  # fmt: skip
-    left = Trace(quiet.nodes, waiting_less, trace.metadata)
+    left = without_waits(quiet, calls)
     work = chosen & columns.device
     return without_nodes(left, work) if work.any() else left
 
