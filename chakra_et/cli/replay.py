@@ -18,9 +18,8 @@ from chakra_et.errors import ChakraError
 from chakra_et.files import read_set
 from chakra_et.io.output import is_standard_output
 from chakra_et.model import TraceSet, time_parts
-from chakra_et.network import Network, load_topology, topology_names
 from chakra_et.predict import recorded_span_ns, times_of
-from chakra_et.replay import AlphaBeta, CriticalPath, Figures, Replay, TransferModel, replay
+from chakra_et.replay import CriticalPath, Figures, Replay, network_of, replay
 from chakra_et.replay.selectors import select_parts
 
 EXAMPLES: Final = {
@@ -117,7 +116,7 @@ def replay_command(
         parts = [(trace, time_parts(trace.nodes)) for trace in traces.values()]
         if not any(select_parts(trace, part, selector).any() for trace, part in parts):
             _warn(f"--scale {selector!r} matches no node")
-    model = None if network is None else network_model(network)
+    model = None if network is None else network_of(network, "--network")
     with working("replaying"):
         done = replay(traces, scale=scaled, network=model)
     if output is not None:
@@ -176,22 +175,6 @@ def _scale(text: str) -> tuple[str, float]:
             f"--scale takes a selector and a factor, not {selector!r} and {factor!r}",
             remedy="Write --scale 'name~gemm' 0.5.",
         ) from None
-
-
-def network_model(text: str) -> TransferModel:
-    """What --network says: a topology, or latency and bandwidth. Raises ChakraError."""
-    if text in topology_names() or text.endswith(".toml"):
-        return Network(load_topology(text))
-    try:
-        latency_us, gigabytes = (float(part) for part in text.split(","))
-        if latency_us >= 0 and gigabytes > 0:
-            return AlphaBeta(latency_us * 1e3, gigabytes * 1e9)
-    except ValueError:
-        pass
-    raise ChakraError(
-        f"--network takes a latency in us and a bandwidth in GB/s, or a topology, not {text!r}",
-        remedy=f"Write 5,100, or name a TOML file or one of {', '.join(topology_names())}.",
-    )
 
 
 def _show(console: Console, done: Replay, verbose: bool) -> None:

@@ -8,11 +8,11 @@ from typing import Annotated, Final
 import typer
 
 from chakra_et.cli.progress import working
-from chakra_et.cli.replay import network_model
 from chakra_et.cli.terminal import console_for, say
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, size_of
 from chakra_et.pages import write_report
+from chakra_et.replay import network_of
 
 EXAMPLES: Final = {
     "report": (
@@ -61,7 +61,7 @@ def report_command(
     timeline, the critical path, operators, collectives, groups, skew between ranks, memory, what
     was read and left out, and the findings of the validators.
     """
-    model = None if network is None else network_model(network)
+    model = None if network is None else network_of(network, "--network")
     with working("making the page"):
         limit = write_report(source, output, window_ns=_window(window), network=model)
     console = console_for(stderr=is_standard_output(output))

@@ -41,8 +41,8 @@ def whatif_command(
             "--set",
             metavar="EDIT",
             help="time:SELECTOR=FACTOR, straggler=RANK:FACTOR, jitter=SHARE[,SEED], "
-            "remove:SELECTOR=yes, overlap=off, network=US,GB_PER_S. May be repeated; edits apply "
-            "in their order.",
+            "remove:SELECTOR=yes, overlap=off, network=US,GB_PER_S|TOPOLOGY. May be "
+            "repeated; edits apply in their order.",
             show_default=False,
         ),
     ],

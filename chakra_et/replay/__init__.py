@@ -4,7 +4,7 @@ from chakra_et.replay.critical import CriticalPath
 from chakra_et.replay.edit import move_after
 from chakra_et.replay.engine import Plan, Times, run
 from chakra_et.replay.figures import Breakdown, Figures
-from chakra_et.replay.network import AlphaBeta, TransferModel
+from chakra_et.replay.network import AlphaBeta, TransferModel, network_of
 from chakra_et.replay.replay import Replay, replay
 from chakra_et.replay.selectors import select
 
@@ -18,6 +18,7 @@ __all__ = [
     "Times",
     "TransferModel",
     "move_after",
+    "network_of",
     "replay",
     "run",
     "select",

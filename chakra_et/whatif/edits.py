@@ -13,7 +13,7 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Edges, Nodes, Trace, TraceSet, set_time_parts
 from chakra_et.passes.edit import without_nodes, without_waits
-from chakra_et.replay import AlphaBeta
+from chakra_et.replay import TransferModel, network_of
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
 from chakra_et.whatif.values import number, numbers, rank_and_factor
@@ -44,7 +44,7 @@ class Edit:
 
     text: str
     apply: Callable[[TraceSet], tuple[TraceSet, Change | None]]
-    network: AlphaBeta | None = None
+    network: TransferModel | None = None
 
 
 def parse_edit(text: str) -> Edit:
@@ -147,14 +147,8 @@ def _overlap(text: str, _: str, value: str) -> Edit:
 
 
 def _network(text: str, _: str, value: str) -> Edit:
-    """Transfers take what a network of this latency and bandwidth takes."""
-    latency_us, gigabytes = numbers(text, value, defaults=(0.0, 0.0))
-    if latency_us < 0 or gigabytes <= 0:
-        raise ChakraError(
-            f"{text}: expected a latency in us and a bandwidth in GB/s",
-            remedy="Write network=5,100.",
-        )
-    model = AlphaBeta(latency_us * 1e3, gigabytes * 1e9)
+    """Transfers take what a network takes: of a latency and a bandwidth, or of a topology."""
+    model = network_of(value, "network")
     return Edit(text, lambda traces: (traces, None), model)
 
 
@@ -172,7 +166,7 @@ FORMS: Final = {
     "jitter": "jitter=SHARE[,SEED]",
     "remove": "remove:SELECTOR=yes",
     "overlap": "overlap=off",
-    "network": "network=US,GB_PER_S",
+    "network": "network=US,GB_PER_S|TOPOLOGY",
 }
 """How each edit is written."""
 _SELECTING: Final = ("time", "remove")

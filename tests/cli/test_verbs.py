@@ -303,6 +303,13 @@ def test_a_network_for_one_rank_does_nothing_and_says_so(run: Path) -> None:
     assert "--network" not in chakra("replay", run, "--network", "5,100").errors
 
 
+@pytest.mark.parametrize("network", ["1e300,1", "1,1e-300", "-1,5", "5", "nan,1"])
+def test_networks_that_cannot_be_are_refused(run: Path, network: str) -> None:
+    refused = chakra("replay", run, "--network", network)
+    assert refused.code == 2
+    assert "--network: expected a latency in us and a bandwidth in GB/s" in refused.errors
+
+
 @pytest.mark.parametrize("answer", ["", "--yes"])
 def test_a_feeder_is_replaced_only_if_somebody_agrees(tmp_path: Path, answer: str) -> None:
     theirs = tmp_path / "src" / "feeder_v3" / "et_feeder.cpp"
