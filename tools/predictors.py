@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.graph.intervals import covered
 from chakra_et.model import Trace
 from chakra_et.predict import Moved, times_of
 from chakra_et.replay import Replay, replay
@@ -102,10 +103,4 @@ def device_ns(columns: Columns) -> int:
 
 def busy_ns(columns: Columns, mask: npt.NDArray[np.bool_]) -> int:
     """The time that some rows cover."""
-    order = np.argsort(columns.start[mask], kind="stable")
-    start, end = columns.start[mask][order], columns.end[mask][order]
-    if not len(start):
-        return 0
-    until = np.maximum.accumulate(end)
-    before = np.append(start[0], until[:-1])
-    return int(np.maximum(until - np.maximum(start, before), 0).sum())
+    return covered(columns.start[mask], columns.end[mask])

@@ -9,6 +9,7 @@ import numpy as np
 
 from chakra_et.model import Trace
 from chakra_et.replay.columns import Columns
+from chakra_et.replay.figures import recorded_bounds
 from chakra_et.tables.work import work_of
 
 
@@ -33,8 +34,8 @@ def utilisation(columns: Mapping[int, Columns]) -> dict[int, Utilisation]:
 
 def _of_rank(trace: Trace, columns: Columns) -> Utilisation:
     attributes = trace.nodes.attributes
-    known = columns.timed & columns.counts
-    span = int(columns.end[known].max() - columns.start[known].min()) if known.any() else 0
+    begin, end = recorded_bounds(columns)
+    span = end - begin
     told = attributes.present("num_ops")
     if told.any():
         flops = attributes.dense("num_ops", 0, np.int64)

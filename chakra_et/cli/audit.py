@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from chakra_et.cli.findings import FailOn, Format, put_findings
 from chakra_et.cli.progress import working
-from chakra_et.io.output import atomic_output
 from chakra_et.loading import load
-from chakra_et.validators import Severity
-from chakra_et.validators.output import FORMATS, render, show
 
 EXAMPLES: Final = {
     "audit": (
@@ -21,25 +18,6 @@ EXAMPLES: Final = {
         ("chakra audit OUT --format sarif -o findings.sarif", "for a code host"),
     ),
 }
-
-
-class Format(str, Enum):
-    """How findings are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-    GITHUB = "github"
-    JUNIT = "junit"
-
-
-class FailOn(str, Enum):
-    """The least severity that makes the exit code 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-    NEVER = "never"
 
 
 def audit_command(
@@ -75,11 +53,7 @@ def audit_command(
         originals = None if against is None else load([against])
     with working("auditing"):
         result = audit(traces, originals, dict.fromkeys(traces, source))
-    if fmt is Format.TEXT and output is None:
-        show(result, examples)
-    else:
-        with atomic_output(Path("-") if output is None else output) as stream:
-            stream.write(render(result, FORMATS[fmt.value], examples).encode())
-    least = None if fail_on is FailOn.NEVER else Severity[fail_on.name]
+    put_findings(result, fmt, output, examples)
+    least = fail_on.severity
     if least is not None and result.exit_code(least):
         raise typer.Exit(1)

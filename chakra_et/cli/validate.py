@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from chakra_et.cli.findings import FailOn, Format, put_findings
 from chakra_et.cli.progress import working
 from chakra_et.errors import ChakraError
-from chakra_et.io.output import atomic_output
-from chakra_et.validators import PROFILES, Severity, validate
+from chakra_et.validators import PROFILES, validate
 from chakra_et.validators.baseline import accept, read_baseline, write_baseline
-from chakra_et.validators.output import FORMATS, render, show
-
-
-class _Format(str, Enum):
-    """How findings are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-    GITHUB = "github"
-    JUNIT = "junit"
-
-
-class _FailOn(str, Enum):
-    """The least severity that makes the exit code 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-    NEVER = "never"
-
 
 EXAMPLES: Final = {
     "validate": (
@@ -65,7 +42,7 @@ def validate_command(
         str,
         typer.Option("--profile", "-p", metavar="NAME", help=f"One of {', '.join(PROFILES)}."),
     ] = "core",
-    fmt: Annotated[_Format, typer.Option("--format", "-f", help="How to print.")] = _Format.TEXT,
+    fmt: Annotated[Format, typer.Option("--format", "-f", help="How to print.")] = Format.TEXT,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -73,8 +50,8 @@ def validate_command(
         ),
     ] = None,
     fail_on: Annotated[
-        _FailOn, typer.Option("--fail-on", help="Lowest severity that fails.")
-    ] = _FailOn.ERROR,
+        FailOn, typer.Option("--fail-on", help="Lowest severity that fails.")
+    ] = FailOn.ERROR,
     baseline: Annotated[
         Path | None,
         typer.Option("--baseline", metavar="FILE", help="Accept the findings in this file."),
@@ -104,22 +81,12 @@ def validate_command(
         accept(result, read_baseline(baseline))
     if save_baseline is not None:
         write_baseline(result, save_baseline)
-    if fmt is _Format.TEXT and output is None:
-        show(result, examples)
-    else:
-        text = render(result, FORMATS[fmt.value], examples)
-        if output is None:
-            sys.stdout.write(text)
-        else:
-            with atomic_output(output) as stream:
-                stream.write(text.encode())
+    put_findings(result, fmt, output, examples)
     for error in result.unreadable:
-        if fmt is not _Format.TEXT:
+        if fmt is not Format.TEXT:
             typer.echo(f"error: {error}", err=True)
-    least = None if fail_on is _FailOn.NEVER else Severity[fail_on.name]
-    if save_baseline is not None:
-        # What was found is accepted from now on.
-        least = None
+    # With a baseline written, what was found is accepted from now on.
+    least = fail_on.severity if save_baseline is None else None
     code = 2 * bool(result.unreadable) if least is None else result.exit_code(least)
     if code:
         raise typer.Exit(code)

@@ -15,6 +15,7 @@ from chakra_et.predict.extra import Run, inserted
 from chakra_et.predict.lanes import lanes_of
 from chakra_et.predict.places import Places, same_places
 from chakra_et.replay.columns import Columns, columns_of
+from chakra_et.replay.figures import recorded_bounds
 
 _RELEASE: Final = "release_ns"
 
@@ -106,8 +107,5 @@ def _origin(columns: Columns) -> int:
 
 def recorded_span_ns(trace: Trace) -> int:
     """From the first recorded start to the last end, threads that only poll left out."""
-    columns = columns_of(trace)
-    known = columns.timed & columns.counts
-    if not known.any():
-        return 0
-    return int(columns.end[known].max() - columns.start[known].min())
+    begin, end = recorded_bounds(columns_of(trace))
+    return end - begin

@@ -67,7 +67,7 @@ LATE_NS = 20_000
 def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figures:
     """Compare replayed times of one rank, of durations of `parts`, with the recorded ones."""
     timed = columns.timed & columns.counts
-    recorded_from, recorded_to = _bounds(columns.start[timed], columns.end[timed])
+    recorded_from, recorded_to = recorded_bounds(columns)
     # What had no time and took none has no place on the new timeline either.
     placed = (timed | (end > start)) & columns.counts
     begin, finish = _bounds(start[placed], end[placed])
@@ -98,9 +98,15 @@ def figures(columns: Columns, parts: TimeParts, start: Rows, end: Rows) -> Figur
 def recorded_breakdown(columns: Columns) -> Breakdown:
     """Where the recorded time of a rank went."""
     timed = columns.timed & columns.counts
-    begin, end = _bounds(columns.start[timed], columns.end[timed])
+    begin, end = recorded_bounds(columns)
     ends = columns.begin + columns.duration
     return _breakdown(columns, columns.parts, columns.begin, ends, timed, end - begin)
+
+
+def recorded_bounds(columns: Columns) -> tuple[int, int]:
+    """First recorded start and last end, in ns; threads that only poll do not count."""
+    timed = columns.timed & columns.counts
+    return _bounds(columns.start[timed], columns.end[timed])
 
 
 def _bounds(start: Rows, end: Rows) -> tuple[int, int]:
