@@ -21,16 +21,15 @@ from chakra_et.linker.guesses.other_ranks import Verdict, judged_by_others
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.run_directory import RunDirectory, run_directory
-from chakra_et.search import PassedOver
-from chakra_et.shown import number_of
+from chakra_et.search import PassedOver, told_passed_over
 
+_SHOWN: Final = 5
+"""So many pairs are named in an error."""
 _MEMORY_FACTOR: Final = 2
 """Memory that a conversion may take, in sizes of its input: 1.4 for a pair of 193 MB, and room."""
 _LARGE_BYTES: Final = 24 << 20
 """Below this, a process takes longer to begin than the conversion takes."""
 _FILE_SUFFIXES: Final = (".et", ".json", ".gz", ".zst")
-_NAMED: Final = 5
-"""So many of the files that are passed over are named."""
 
 
 Outcome: TypeAlias = list[Conversion] | ChakraError
@@ -168,8 +167,8 @@ def _expect_one(pairs: list[Pair], problem: str, path: Path | None = None) -> No
     """Raises ChakraError where there are several ranks."""
     if len(pairs) == 1:
         return
-    files = ", ".join(" and ".join(file.name for file in pair.files) for pair in pairs[:_NAMED])
-    more = ", …" * (len(pairs) > _NAMED)
+    files = ", ".join(" and ".join(file.name for file in pair.files) for pair in pairs[:_SHOWN])
+    more = ", …" * (len(pairs) > _SHOWN)
     raise ChakraError(
         f"{problem}, but the inputs have {len(pairs)} ranks ({files}{more})",
         path=path,
@@ -310,15 +309,6 @@ def _with_others(conversions: list[Conversion], others: list[PassedOver]) -> Con
     if told is not None:
         conversions[0].report.warnings.append(told)
     return Conversions(conversions, others)
-
-
-def told_passed_over(others: list[PassedOver]) -> str | None:
-    """What a person should know of files that were passed over; not that of our own reports."""
-    strange = [f"{other.name} ({other.reason})" for other in others if not other.own]
-    if not strange:
-        return None
-    more = ", and more" * (len(strange) > _NAMED)
-    return f"skipped {number_of(len(strange), 'file')}: {', '.join(strange[:_NAMED])}{more}"
 
 
 def _publish(run: RunDirectory, conversion: Conversion, name: str) -> None:

@@ -13,10 +13,14 @@ from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input, rank_in_name
 from chakra_et.io.archive import members
+from chakra_et.shown import number_of
 
 _ET_NAME: Final = re.compile(r".*\.(et|eg)(\.gz|\.zst)?")
 _PRECEDENCE: Final = ({View.HOST, View.DEVICE}, {View.BOTH}, {View.TRACE})
 """Of a directory, what comes first counts: the rest was made of it."""
+
+_NAMED: Final = 5
+"""So many of the files that are passed over are named."""
 
 
 @dataclass(frozen=True)
@@ -181,3 +185,12 @@ def _nothing(sources: list[Path], found: Found) -> ChakraError:
     return ChakraError(
         what, path=sources[0] if sources else None, remedy="Name the traces to convert."
     )
+
+
+def told_passed_over(others: list[PassedOver]) -> str | None:
+    """What a person should know of files that were passed over; not that of our own reports."""
+    strange = [f"{other.name} ({other.reason})" for other in others if not other.own]
+    if not strange:
+        return None
+    more = ", and more" * (len(strange) > _NAMED)
+    return f"skipped {number_of(len(strange), 'file')}: {', '.join(strange[:_NAMED])}{more}"

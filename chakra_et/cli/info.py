@@ -13,11 +13,10 @@ from chakra_et.cli.progress import working
 from chakra_et.cli.show import node_facts, show_node, show_trace, trace_facts
 from chakra_et.cli.terminal import console_for, print_json, say, show_rows, show_table
 from chakra_et.converters.format import View
-from chakra_et.directory import told_passed_over
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input
 from chakra_et.model import Node, Trace
-from chakra_et.search import PassedOver, names_in
+from chakra_et.search import PassedOver, names_in, told_passed_over
 from chakra_et.shown import line, number_of
 
 _COUNTS = ("nodes", "records", "host nodes", "edges")

@@ -13,9 +13,10 @@ from rich.table import Table
 
 from chakra_et.cli.terminal import WARNING, Row, say, show_rows, show_table, size
 from chakra_et.conversion import Conversion
-from chakra_et.directory import Conversions, told_passed_over
+from chakra_et.directory import Conversions
 from chakra_et.linker.output.report import Report
 from chakra_et.linker.tallies import Tally
+from chakra_et.search import told_passed_over
 from chakra_et.shown import number_of
 
 _WARNINGS_SHOWN: Final = 5

@@ -20,6 +20,18 @@ in which rules name an edge that several find. `finding.py` asks the rules one a
 A room imports those below it alone, and nothing here knows a format: `lint-imports` holds both.
 """
 
-from chakra_et.linker.linking import Linked, link
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from chakra_et.lazy import lazily
+
+if TYPE_CHECKING:
+    from chakra_et.linker.linking import Linked, link
 
 __all__ = ["Linked", "link"]
+
+# Who only shows what edges rest on needs none of the rooms.
+_HOMES: Final = {"Linked": "linking", "link": "linking"}
+
+__getattr__ = lazily(__name__, _HOMES)
