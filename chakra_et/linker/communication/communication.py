@@ -8,7 +8,7 @@ kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final
@@ -357,9 +357,3 @@ def _of_several_groups(
         for row, item in found.items()
         if item.group is None and item.type is NodeType.COMM_COLL
     }
-
-
-def iterate_sources(found: dict[int, Communication]) -> Iterator[str]:
-    """Where the facts of each communication come from, as text."""
-    for communication in found.values():
-        yield ", ".join(dict.fromkeys(communication.facts.sources))
