@@ -20,14 +20,12 @@ from chakra_et.errors import ChakraError
 from chakra_et.estimate.constants import FITTED, Constants
 from chakra_et.estimate.costs import Costs
 from chakra_et.estimate.estimate import Case
+from chakra_et.estimate.relative import least_relative
 
 Vector = npt.NDArray[np.float64]
 
 ROUNDS: Final = 8
-RIDGE: Final = 0.001
-"""Weight of staying: a constant that doubles counts as much as an error of 0.03 in each case."""
 _STEP: Final = 0.6
-_SOFT: Final = 0.02
 _LEAST: Final = 0.02
 """No constant falls below this share of where it was."""
 
@@ -55,7 +53,7 @@ def fit(measured: Sequence[Measured], start: Constants, names: Sequence[str] = F
         error = float(np.abs((base + slopes @ (scale - 1)) / truth - 1).mean())
         if error < least:
             best, least = scale, error
-        solved = _solve(base / truth, slopes / truth[:, None], scale, least_scale)
+        solved = least_relative(base / truth, slopes / truth[:, None], scale, least_scale)
         scale = scale + (solved - scale) * (1 if round_ < ROUNDS // 3 else _STEP)
     return scaled(start, names, best)
 
@@ -103,16 +101,3 @@ class _Linear:
 def _least(start: Constants, name: str) -> float:
     """The least factor of a constant; an efficiency, which it divides, stays below 1."""
     return float(getattr(start, name)) if name.endswith("efficiency") else _LEAST
-
-
-def _solve(base: Vector, slopes: Vector, scale: Vector, least: Vector) -> Vector:
-    """The factors for which base + slopes (factors - 1) comes closest to 1 everywhere."""
-    count = len(base)
-    for _ in range(6):
-        error = base + slopes @ (scale - 1) - 1
-        weight = 1 / (np.abs(error) + _SOFT)
-        stay = RIDGE * count * weight.mean()
-        left = (slopes * weight[:, None]).T @ slopes + stay * np.eye(len(scale))
-        right = (slopes * weight[:, None]).T @ (1 - base)
-        scale = np.maximum(1 + np.linalg.solve(left, right), least)
-    return scale

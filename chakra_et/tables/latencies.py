@@ -48,8 +48,7 @@ def _calls(trace: Trace) -> tuple[list[tuple[str, bytes, bytes, bytes, bytes, st
     rows = np.flatnonzero(places.operator & (nodes.input_code >= 0))
     inclusive = nodes.attributes.dense("inclusive_ns", -1, np.int64)
     took = np.where(inclusive >= 0, inclusive, nodes.duration_ns)[rows]
-    launched = np.flatnonzero(~places.on_host & ~places.communication & ~places.carried)
-    by = places.nearest(places.operator)[launched]
+    launched, by = places.device_work
     on_device, calls = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.bool_)
     np.add.at(on_device, by[by >= 0], nodes.duration_ns[launched[by >= 0]])
     calls[by[by >= 0]] = True

@@ -72,6 +72,15 @@ class Places:
         return launcher
 
     @cached_property
+    def device_work(self) -> tuple[Rows, Rows]:
+        """Device work but communication, and the operator that launched each, -1 for none.
+
+        What is another node's kernel once more is left out.
+        """
+        rows = np.flatnonzero(~self.on_host & ~self.communication & ~self.carried)
+        return rows, self.nearest(self.operator)[rows]
+
+    @cached_property
     def annotation(self) -> Mask:
         """Which nodes are annotations: they do nothing themselves."""
         return self._of_category((_ANNOTATION,)) & self.on_host

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -44,6 +44,36 @@ def work_of(
     written = _moved(outputs, _lists(output_types))
     total = None if moved is None or written is None else moved + written
     return Work(_flops(name, inputs, outputs), total or None)
+
+
+class Product(NamedTuple):
+    """The lengths of a product of matrices: `batch` times (m, k) by (k, n)."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+def product_of(name: str, input_shapes: bytes) -> Product | None:
+    """The lengths of the product that an operator is; None for any other, or other arguments."""
+    operands = _PRODUCTS.get(name.partition("::")[2])
+    if operands is None:
+        return None
+    try:
+        return _product(*operands, _lists(input_shapes))
+    except (IndexError, TypeError, ValueError):
+        return None
+
+
+def _product(a: int, b: int, inputs: Shapes) -> Product:
+    """The product of arguments a and b: (..., m, k) and (..., k, n)."""
+    left, right = inputs[a], inputs[b]
+    k = int(left[-1])
+    if k != right[-2 if len(right) > 1 else -1]:
+        raise ValueError
+    n = int(right[-1]) if len(right) > 1 else 1
+    return Product(int(math.prod(left[:-2])), int(left[-2]) if len(left) > 1 else 1, n, k)
 
 
 def _flops(name: str, inputs: Shapes, outputs: Shapes) -> int | None:
@@ -92,10 +122,7 @@ def _matrices(a: int, b: int) -> Callable[[Shapes, Shapes], int]:
     """The product of arguments a and b: (..., m, k) and (..., k, n)."""
 
     def count(inputs: Shapes, _outputs: Shapes) -> int:
-        left, right = inputs[a], inputs[b]
-        if left[-1] != right[-2 if len(right) > 1 else -1]:
-            raise ValueError
-        return 2 * int(math.prod(left)) * (int(right[-1]) if len(right) > 1 else 1)
+        return 2 * math.prod(_product(a, b, inputs))
 
     return count
 
@@ -126,16 +153,20 @@ def _attention(products: int, query_at: int = 0) -> Callable[[Shapes, Shapes], i
     return count
 
 
+_PRODUCTS: Final = {
+    "mm": (0, 1),
+    "bmm": (0, 1),
+    "addmm": (1, 2),
+    "_addmm_activation": (1, 2),
+    "baddbmm": (1, 2),
+    "addmv": (1, 2),
+    "mv": (0, 1),
+    "_int_mm": (0, 1),
+    "_scaled_mm": (0, 1),
+}
+"""Operators that are one product, and which of their arguments are its operands."""
 _FLOPS: Final[dict[str, Callable[[Shapes, Shapes], int]]] = {
-    "mm": _matrices(0, 1),
-    "bmm": _matrices(0, 1),
-    "addmm": _matrices(1, 2),
-    "_addmm_activation": _matrices(1, 2),
-    "baddbmm": _matrices(1, 2),
-    "addmv": _matrices(1, 2),
-    "mv": _matrices(0, 1),
-    "_int_mm": _matrices(0, 1),
-    "_scaled_mm": _matrices(0, 1),
+    **{name: _matrices(*operands) for name, operands in _PRODUCTS.items()},
     "cudnn_convolution": _convolution,
     "miopen_convolution": _convolution,
     "mkldnn_convolution": _convolution,

@@ -1,0 +1,170 @@
+"""The calls of a trace: what each is, and how long it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from chakra_et.codes import codes
+from chakra_et.columns import NO_ROW, Rows
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.kerneltimes.features import (
+    BYTES,
+    FLOPS,
+    HOST,
+    LINKS,
+    RANKS,
+    Features,
+    Key,
+    Texts,
+    dtype_of,
+    features_of_call,
+    no_features,
+)
+from chakra_et.model import Trace
+from chakra_et.tables.places import Places
+
+_ANY: Final = "device"
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of one trace; row c of `keys`, `features` and `took_ns` is call c.
+
+    A call of an operator on the host has the operator's own time. One on a device has the time of
+    all device work that the operator itself launched, however many kernels. A transfer is a call of
+    its own. `call_of[n]` is the call that node n belongs to, -1 for none: calls of the runtime,
+    Python, annotations.
+    """
+
+    keys: list[Key]
+    features: Features
+    took_ns: Rows
+    call_of: Rows
+
+
+def calls_of(trace: Trace) -> Calls:
+    """The calls of a trace, from its nodes as they are: with other shapes they are other calls."""
+    places = Places(trace)
+    made = [_on_host(trace, places), _on_device(trace, places), _transfers(trace, places)]
+    call_of = np.full(len(trace.nodes), NO_ROW, np.int64)
+    first = 0
+    for calls in made:
+        rows = np.flatnonzero(calls.call_of >= 0)
+        call_of[rows] = calls.call_of[rows] + first
+        first += len(calls.keys)
+    return Calls(
+        [key for calls in made for key in calls.keys],
+        np.concatenate([calls.features for calls in made]),
+        np.concatenate([calls.took_ns for calls in made]),
+        call_of,
+    )
+
+
+def _on_host(trace: Trace, places: Places) -> Calls:
+    rows = np.flatnonzero(places.operator & ~places.communication)
+    call_of = np.full(len(trace.nodes), NO_ROW, np.int64)
+    call_of[rows] = np.arange(len(rows))
+    keys, features = _described(trace, rows, [HOST] * len(rows))
+    return Calls(keys, features, trace.nodes.self_ns[rows], call_of)
+
+
+def _on_device(trace: Trace, places: Places) -> Calls:
+    """Device work by the operator that launched it; each by itself where none did."""
+    nodes = trace.nodes
+    work, by = places.device_work
+    ran = places.ran[work]
+    work, by = work[ran], by[ran]
+    launcher = np.where(by >= 0, by, work)
+    rows, of = np.unique(launcher, return_inverse=True)
+    call_of = np.full(len(nodes), NO_ROW, np.int64)
+    call_of[work] = of
+    took = np.zeros(len(rows), np.int64)
+    np.add.at(took, of, nodes.self_ns[work])
+    number = np.zeros(len(rows), np.int64)
+    number[of] = nodes.attributes.dense("device", 0, np.int64)[work]
+    names = _device_names(trace)
+    keys, features = _described(trace, rows, [names.get(n, _ANY) for n in number.tolist()])
+    return Calls(keys, features, took, call_of)
+
+
+def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], Features]:
+    """Keys and features of operators; each distinct one is looked at once."""
+    if not len(rows):
+        return [], no_features(0)
+    nodes, attributes = trace.nodes, trace.nodes.attributes
+    inputs, outputs = nodes.input_code[rows], nodes.output_code[rows]
+    told = [attributes.dense(name, -1, np.int64)[rows] for name in ("num_ops", "tensor_size")]
+    kind, kinds = _kinds(trace, rows)
+    code = codes(kind, inputs, outputs, *told)
+    _, first = np.unique(code, return_index=True)
+    found = no_features(len(first))
+    dtypes = []
+    for place, at in enumerate(first.tolist()):
+        texts = Texts(
+            *(nodes.texts[inputs[at]][1:3] if inputs[at] >= 0 else (b"", b"")),
+            *(nodes.texts[outputs[at]][1:3] if outputs[at] >= 0 else (b"", b"")),
+        )
+        found[place] = features_of_call(kinds[kind[at]], texts)
+        for column, said in zip((FLOPS, BYTES), told, strict=True):
+            if said[at] >= 0 and np.isnan(found[place, column]):
+                found[place, column] = said[at]
+        dtypes.append(dtype_of(texts.input_types))
+    keys = [
+        Key(kinds[k], dtypes[c], where)
+        for k, c, where in zip(kind.tolist(), code.tolist(), device, strict=True)
+    ]
+    return keys, found[code]
+
+
+def _kinds(trace: Trace, rows: Rows) -> tuple[Rows, list[str]]:
+    """What each node does: its kind of operator if a generator told it, else its name."""
+    nodes = trace.nodes
+    names = list(nodes.names)
+    code = nodes.name_code.astype(np.int64)
+    known = {name: place for place, name in enumerate(names)}
+    for column in nodes.attributes.named("op_type"):
+        for value in column.values:
+            if str(value) not in known:
+                known[str(value)] = len(names)
+                names.append(str(value))
+        code[column.rows] = [known[str(value)] for value in column.values]
+    return code[rows], names
+
+
+def _transfers(trace: Trace, places: Places) -> Calls:
+    nodes, attributes = trace.nodes, trace.nodes.attributes
+    rows = np.flatnonzero(places.communication & ~places.carried)
+    call_of = np.full(len(nodes), NO_ROW, np.int64)
+    call_of[rows] = np.arange(len(rows))
+    kinds = attributes.dense("comm_type", -1, np.int64)[rows].tolist()
+    sizes = {group.name: group.size or len(group.ranks) for group in trace.groups}
+    features = no_features(len(rows))
+    size = attributes.dense("comm_size", -1, np.int64)[rows]
+    features[:, BYTES] = np.where(size >= 0, size, np.nan)
+    keys = []
+    for place, (row, kind) in enumerate(zip(rows.tolist(), kinds, strict=True)):
+        collective = nodes.type[row] == NodeType.COMM_COLL
+        known = kind in set(CollectiveType)
+        name = CollectiveType(kind).name if collective and known else ""
+        keys.append(Key(name or ("COLLECTIVE" if collective else "SEND_RECV"), "", LINKS))
+        group = sizes.get(str(attributes.get(row, "pg_name") or ""), trace.world_size or 0)
+        features[place, RANKS] = (group or np.nan) if collective else 2
+    return Calls(keys, features, nodes.duration_ns[rows], call_of)
+
+
+def _device_names(trace: Trace) -> dict[int, str]:
+    """The names of devices by number, as the profiler told them."""
+    told = trace.metadata.get("device_properties")
+    try:
+        listed = msgspec.json.decode(told if isinstance(told, str) else "[]")
+    except msgspec.DecodeError:
+        return {}
+    return {
+        place: str(item["name"])
+        for place, item in enumerate(listed if isinstance(listed, list) else [])
+        if isinstance(item, dict) and item.get("name")
+    }
