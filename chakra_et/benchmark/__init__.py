@@ -1,0 +1,25 @@
+"""A recording becomes a program that runs the same work, without the model, its code or its data.
+
+From the trace to the program, one room after the other:
+
+- `schema`, `arguments`: what a node tells of the operator that it called, and with what
+- `calls`: whether that can be called again
+- `host_tree`, `window`, `hidden`, `selection`: which operators run
+- `views`: their tensors over time
+- `plan`: all of it, without PyTorch
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from chakra_et.lazy import lazily
+
+if TYPE_CHECKING:
+    from chakra_et.benchmark.plan import Choice, Plan, plan_of
+
+__all__ = ["Choice", "Plan", "plan_of"]
+
+_HOMES: Final = {"Choice": "plan", "Plan": "plan", "plan_of": "plan"}
+
+__getattr__ = lazily(__name__, _HOMES)

@@ -1,0 +1,219 @@
+"""The plan of a run: the operations of a trace that are to run, their tensors, what is left out.
+
+It needs no PyTorch: everything in it comes from the trace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from chakra_et.benchmark import reasons
+from chakra_et.benchmark.calls import Call, read_call
+from chakra_et.benchmark.host_tree import HostTree
+from chakra_et.benchmark.schema import Schema
+from chakra_et.benchmark.selection import COMMUNICATION, Candidates, Selection, select
+from chakra_et.benchmark.views import Memory, Storage, View
+from chakra_et.benchmark.window import of_annotation, of_steps, whole
+from chakra_et.columns import Rows
+from chakra_et.errors import ChakraError
+from chakra_et.model import Trace
+
+
+class Kind(IntEnum):
+    """Who makes an operation run."""
+
+    OPERATOR = 0
+    COMMUNICATION = 1
+    KERNEL = 2
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which part of a trace is planned, and what is at hand to run it."""
+
+    steps: tuple[int, int] | None = None
+    """The first and the last step, counted from 1."""
+    annotation: str | None = None
+    namespaces: frozenset[str] = frozenset()
+    """Namespaces of operators that modules bring along."""
+
+
+@dataclass
+class Operation:
+    """One operation of the plan, in the order of the trace.
+
+    `inputs` and `outputs` hold a `Ref` for each tensor. Times are those of the recording: when it
+    began (relative to the first operation), how long the host was in it, how long the device work
+    took that it launched, and how long nothing ran before it. `reason` is empty where it can run.
+    """
+
+    row: int
+    name: str
+    kind: Kind
+    schema: Schema | None
+    inputs: Any
+    outputs: Any
+    reason: str
+    start_ns: int
+    duration_ns: int
+    device_ns: int
+    gap_ns: int
+    carries: list[int] = field(default_factory=list)
+    """Rows of the collectives and messages that it asks for."""
+    grad: bool = False
+    """Whether gradients were recorded while it ran."""
+
+
+@dataclass
+class Plan:
+    """What a trace is to run; views and storages are numbered by their places."""
+
+    trace: Trace
+    operations: list[Operation]
+    views: list[View]
+    storages: list[Storage]
+    opened: int
+    """How many operators gave way to those that they called."""
+    opened_ns: int
+    """What these took beside the operators that they called."""
+
+    @cached_property
+    def peak_bytes(self) -> int:
+        """The most bytes of storages that are there at once."""
+        change = np.zeros(len(self.operations) + 1, np.int64)
+        for storage in self.storages:
+            if storage.born < 0:
+                change[0] += storage.bytes
+            else:
+                change[storage.born] += storage.bytes
+                change[storage.last + 1] -= storage.bytes
+        return int(np.cumsum(change).max(initial=0))
+
+    @property
+    def external_bytes(self) -> int:
+        """The bytes of storages that are there from the start."""
+        return sum(storage.bytes for storage in self.storages if storage.born < 0)
+
+    def skipped(self) -> Counter[str]:
+        """How many operations do not run, by reason."""
+        return Counter(o.reason for o in self.operations if o.reason)
+
+
+def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
+    """Plan a trace. Raises ChakraError where it holds no operation."""
+    tree = HostTree.of(trace)
+    schemas = trace.nodes.attributes.dense("op_schema", "", object).tolist()
+    calls: dict[int, Call] = {}
+
+    def call(row: int) -> Call:
+        if row not in calls:
+            calls[row] = read_call(trace.nodes, row, schemas[row], choice.namespaces)
+        return calls[row]
+
+    candidates = Candidates.of(tree, schemas)
+    window = _window(tree, choice)
+    chosen = select(tree, candidates, window, lambda row: bool(call(row).reason))
+    if not len(chosen.rows):
+        raise ChakraError(
+            "no operation of the host is in the trace",
+            remedy="Record a host trace too, with ExecutionTraceObserver or `chakra collect`.",
+        )
+    return _plan(tree, candidates, chosen, [call(row) for row in chosen.rows.tolist()])
+
+
+def _window(tree: HostTree, choice: Choice) -> Any:
+    if choice.annotation is not None:
+        return of_annotation(tree, choice.annotation)
+    return whole(tree) if choice.steps is None else of_steps(tree, *choice.steps)
+
+
+def _plan(tree: HostTree, candidates: Candidates, chosen: Selection, calls: list[Call]) -> Plan:
+    trace, rows = tree.trace, chosen.rows
+    memory = Memory()
+    start, gap = _times(tree, rows)
+    device = _device_ns(tree, chosen)
+    carries = _carried(tree, chosen)
+    grad = trace.nodes.attributes.dense("seq_id", -1, np.int64) >= 0
+    names = trace.nodes.name
+    operations = []
+    for place, (row, call) in enumerate(zip(rows.tolist(), calls, strict=True)):
+        kind = _kind(candidates, row)
+        inputs, outputs = memory.take(place, call.inputs, call.outputs)
+        operation = Operation(
+            row,
+            names[row],
+            kind,
+            call.schema,
+            inputs,
+            outputs,
+            _reason(kind, call),
+            start_ns=int(start[place]),
+            duration_ns=int(tree.inclusive_ns[row]),
+            device_ns=int(device[row]),
+            gap_ns=int(gap[place]),
+            carries=carries.get(row, []),
+            grad=bool(grad[row]),
+        )
+        operations.append(operation)
+    opened_ns = int(_own_ns(tree, chosen.opened).sum())
+    return Plan(trace, operations, memory.views, memory.storages, len(chosen.opened), opened_ns)
+
+
+def _kind(candidates: Candidates, row: int) -> Kind:
+    if candidates.communicates[row]:
+        return Kind.COMMUNICATION
+    return Kind.KERNEL if candidates.kernels[row] else Kind.OPERATOR
+
+
+def _reason(kind: Kind, call: Call) -> str:
+    if kind is Kind.COMMUNICATION:
+        return reasons.COMMUNICATION
+    return reasons.KERNEL if kind is Kind.KERNEL else call.reason
+
+
+def _times(tree: HostTree, rows: Rows) -> tuple[Rows, Rows]:
+    """Starts since the first, and the time before each in which none of them ran."""
+    begin = np.where(tree.timed[rows], tree.trace.nodes.start_ns[rows], 0)
+    timed = tree.timed[rows]
+    if not timed.any():
+        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    begin = np.where(timed, begin - begin[timed].min(), 0)
+    end = np.maximum.accumulate(np.where(timed, begin + tree.inclusive_ns[rows], 0))
+    before = np.append(0, end[:-1])
+    gap = np.where(timed, np.maximum(begin - before, 0), 0)
+    return begin, gap
+
+
+def _device_ns(tree: HostTree, chosen: Selection) -> Rows:
+    """The device work that each chosen row launched, with all that it called."""
+    took = np.zeros(len(tree.caller), np.int64)
+    inside = chosen.cover >= 0
+    np.add.at(took, chosen.cover[inside], tree.device_ns[inside])
+    return took
+
+
+def _own_ns(tree: HostTree, rows: Rows) -> Rows:
+    own: Rows = tree.trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)[rows]
+    return own
+
+
+def _carried(tree: HostTree, chosen: Selection) -> dict[int, list[int]]:
+    """For chosen rows, the collectives and messages that they, or their callees, ask for."""
+    trace = tree.trace
+    source, target = trace.source_rows(), trace.edges.target
+    asked = np.isin(trace.nodes.type[target], COMMUNICATION) & (source >= 0)
+    asked[asked] = chosen.cover[source[asked]] >= 0
+    found: dict[int, list[int]] = {}
+    for row, carrier in zip(
+        target[asked].tolist(), chosen.cover[source[asked]].tolist(), strict=True
+    ):
+        rows = found.setdefault(carrier, [])
+        if row not in rows:
+            rows.append(row)
+    return found

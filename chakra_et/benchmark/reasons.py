@@ -1,0 +1,29 @@
+"""Why an operation of a trace does not run: one sentence for each, the same in plan and rule."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NO_INPUTS: Final = "no input values are recorded"
+NO_SHAPES: Final = "no shapes or no types of inputs are recorded"
+UNREADABLE: Final = "its inputs or outputs cannot be read"
+NO_SCHEMA: Final = "no schema is recorded"
+BAD_SCHEMA: Final = "its schema cannot be read"
+OTHER_COUNT: Final = "its inputs do not fit its schema"
+COMMUNICATION: Final = "it communicates, and no process group is given"
+KERNEL: Final = "it is a generated kernel, which runs on a device only"
+
+
+def unknown_operators(namespace: str) -> str:
+    """For an operator that PyTorch does not bring along."""
+    return f"operators of {namespace} are not part of PyTorch; name their module with --module"
+
+
+def unknown_dtype(dtype: str) -> str:
+    """For elements that PyTorch has no name for."""
+    return f"elements of type {dtype} are not known"
+
+
+def unrecorded(argument: str, tag: str) -> str:
+    """For a value of which the recorder wrote the kind alone."""
+    return f"argument {argument} was recorded as <{tag}>, without its value"

@@ -1,0 +1,81 @@
+"""Which operations of a trace run: the outermost that can, and none that lies within another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from chakra_et.benchmark.calls import COMMUNICATES, LABELS
+from chakra_et.benchmark.hidden import StorageUse
+from chakra_et.benchmark.host_tree import HostTree
+from chakra_et.columns import Mask, Rows
+from chakra_et.definitions import NodeType
+from chakra_et.recording.libraries import RECORD
+
+COMMUNICATION: tuple[NodeType, ...] = (
+    NodeType.COMM_COLL,
+    NodeType.COMM_SEND,
+    NodeType.COMM_RECV,
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The rows to run, in their order, and those that were opened: their callees run instead."""
+
+    rows: Rows
+    opened: Rows
+    cover: Rows
+    """The chosen row that each row lies in; -1 where there is none."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What could run: one entry of each column for each node."""
+
+    operators: Mask
+    """Nodes of the host with a schema, generated kernels, and calls that communicate."""
+    communicates: Mask
+    kernels: Mask
+
+    @classmethod
+    def of(cls, tree: HostTree, schemas: list[str]) -> Candidates:
+        """Of a trace, with the text of the schema of each node."""
+        nodes = tree.trace.nodes
+        spaces = [text.partition("::")[0] for text in schemas]
+        is_record = np.array([name == RECORD for name in nodes.names] or [False])
+        recorded = is_record[nodes.name_code]
+        kernels = nodes.attributes.dense("kernel_backend", "", object) == "triton"
+        has_schema = np.array([bool(space) and space not in LABELS for space in spaces], np.bool_)
+        on_host = nodes.attributes.dense("is_cpu_op", False, np.bool_)
+        on_host &= ~np.isin(nodes.type, COMMUNICATION)
+        communicates = recorded | np.array([space in COMMUNICATES for space in spaces], np.bool_)
+        return cls(on_host & (has_schema | recorded | kernels), communicates, kernels)
+
+
+def select(
+    tree: HostTree, candidates: Candidates, window: Mask, refused: Callable[[int], bool]
+) -> Selection:
+    """Choose the outermost operators; those that are refused give way to operators that they call.
+
+    So do those whose callees made memory that others read later, as `aten::dropout` makes a mask
+    for its gradient: what they return does not hold it.
+    """
+    chosen = candidates.operators & window
+    openable = tree.holds(chosen) & ~candidates.communicates
+    use = StorageUse.of(tree.trace)
+    opened = np.zeros(len(chosen), np.bool_)
+    while True:
+        cover = tree.cover(chosen)
+        outermost = cover == np.arange(len(cover))
+        asked = np.flatnonzero(outermost & openable)
+        found = np.array([row for row in asked.tolist() if refused(row)], np.int64)
+        if not len(found):
+            found = use.hidden(cover, outermost)
+            found = found[openable[found]]
+        if not len(found):
+            return Selection(np.flatnonzero(outermost), np.flatnonzero(opened), cover)
+        chosen[found] = False
+        opened[found] = True
