@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.converters.et import fields
+from chakra_et.converters.et.first_record import TWICE, find_metadata
 from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.wire import BYTES, FIXED32, FIXED64, VARINT
 from chakra_et.feeder import errors
@@ -55,6 +56,9 @@ class Block:
 
     def read(self) -> None:
         """Field after field, until every record is read."""
+        twice = find_metadata(self.buffer, self.begin, self.end)
+        if twice is not None:
+            raise errors.malformed(int(self.start[twice]), TWICE)
         active = np.flatnonzero(self.cursor < self.end)
         while len(active):
             tags = self.buffer[self.cursor[active]]

@@ -21,7 +21,7 @@ class Code(IntEnum):
     TOO_LARGE = 4
     """A record, or the input, is longer than the limit"""
     OLD_SCHEMA = 5
-    """A trace of a schema before 0.0.4"""
+    """A file that begins with a node: of a schema before 0.0.4, or without its metadata"""
     DUPLICATE_ID = 6
     """Two nodes have the same id"""
     MISSING_PARENT = 7

@@ -65,7 +65,7 @@ def old_schema() -> FeederError:
     """The file is of a schema that means other things by the same bytes."""
     return FeederError(
         Code.OLD_SCHEMA,
-        "a trace of a schema older than 0.0.4",
+        "it begins with a node: the schema is older than 0.0.4, or the metadata is lost",
         remedy="Make the trace again with a tool that writes schema 0.0.4 or 1.0.0.",
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chakra_et.converters.et.first_record import TWICE, is_metadata
 from chakra_et.feeder import errors
 from chakra_et.feeder.errors import Code, FeederError
-from chakra_et.feeder.frames import First, classify, cut
+from chakra_et.feeder.frames import cut, metadata_record
 
 
 class Reader:
@@ -24,17 +25,15 @@ class Reader:
 
     def next(self) -> bytes | None:
         """The next node record, or None at the end."""
-        record = self._cut()
-        if self._first and record is not None:
+        if self._first:
+            first = self._cut()
+            if first is None:
+                raise errors.truncated(0)
+            self.metadata = metadata_record(first, self.record_offset)
             self._first = False
-            first = classify(record)
-            if first is First.OLD_SCHEMA:
-                raise errors.old_schema()
-            if first is First.BAD:
-                raise errors.malformed(self.record_offset, "neither metadata nor a node")
-            if first is First.METADATA:
-                self.metadata = record
-                record = self._cut()
+        record = self._cut()
+        if record and is_metadata(record, 0, len(record)):
+            raise errors.malformed(self.record_offset, TWICE)
         return record
 
     def _cut(self) -> bytes | None:

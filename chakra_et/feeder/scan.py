@@ -16,7 +16,7 @@ from chakra_et.converters.et.side_by_side import Ints
 from chakra_et.feeder import errors
 from chakra_et.feeder.block import Block
 from chakra_et.feeder.cutter import Cutter
-from chakra_et.feeder.frames import Buffer, First, classify, cut
+from chakra_et.feeder.frames import Buffer, cut, metadata_record
 
 
 @dataclass
@@ -40,9 +40,12 @@ class Columns:
 def scan(data: Buffer, max_record: int) -> Columns:
     """Read a trace. Raises FeederError for what is none."""
     size = len(data)
-    at, metadata = _skip_metadata(data, size, max_record)
+    if size == 0:
+        raise errors.truncated(0)
+    begin, at = cut(data, 0, size, 0, max_record)
+    metadata = metadata_record(bytes(data[begin:at]), 0)
     blocks: list[Block] = []
-    buffer = np.frombuffer(data, np.uint8) if size else np.zeros(0, np.uint8)
+    buffer = np.frombuffer(data, np.uint8)
     done = 0
     while at < size:
         cutter = Cutter(data, buffer, at, max_record)
@@ -55,19 +58,6 @@ def scan(data: Buffer, max_record: int) -> Columns:
         done += len(block.begin)
         at = cutter.behind
     return _join(data, metadata, blocks)
-
-
-def _skip_metadata(data: Buffer, size: int, max_record: int) -> tuple[int, bytes]:
-    if size == 0:
-        return 0, b""
-    begin, end = cut(data, 0, size, 0, max_record)
-    record = bytes(data[begin:end])
-    first = classify(record)
-    if first is First.OLD_SCHEMA:
-        raise errors.old_schema()
-    if first is First.BAD:
-        raise errors.malformed(0, "neither metadata nor a node")
-    return (0, b"") if first is First.NODE else (end, record)
 
 
 def _join(data: Buffer, metadata: bytes, blocks: list[Block]) -> Columns:

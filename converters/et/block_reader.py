@@ -11,6 +11,7 @@ import numpy.typing as npt
 from chakra_et.converters.et import fields as numbers
 from chakra_et.converters.et.attribute_columns import AttributeColumns, Mark, UnusualError
 from chakra_et.converters.et.distinct import pooled
+from chakra_et.converters.et.first_record import find_metadata
 from chakra_et.converters.et.io_codec import decode_ios
 from chakra_et.converters.et.node_columns import NodeColumns
 from chakra_et.converters.et.side_by_side import (
@@ -105,6 +106,8 @@ class BlockReader:
         if len(empty) > _ZEROS:
             problem = f"zeros in place of nodes, {len(empty)} at least"
             raise ZerosError(problem, int(begin[empty[0]]) - 1)
+        if find_metadata(self._wire.buffer, begin, end) is not None:
+            raise UnusualError  # the reader that takes care names the place
         found = fields(self._wire, begin, end)
         known = _KNOWN[np.minimum(found.tag, 0x7F)] & (found.tag < 0x80)
         if (known & (self._wire.buffer[found.start] >= 0x80)).any():

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute
+from chakra_et.converters.et.first_record import TWICE, is_metadata
 from chakra_et.converters.et.io_codec import decode_io
 from chakra_et.converters.et.node_columns import NodeColumns
 from chakra_et.converters.et.side_by_side import PIECE
@@ -61,6 +62,8 @@ class CarefulReader:
         at, stop = base, min(base + PIECE, len(self._data))
         while at < stop:
             begin, at = read_record(self._data, at, "the next node")
+            if is_metadata(self._data, begin, at):
+                raise WireError(TWICE, begin)
             self._node(self._data, begin, at)
         return at
 

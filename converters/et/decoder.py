@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import decode_attribute, decode_text
+from chakra_et.converters.et.first_record import require_metadata
 from chakra_et.converters.et.node_reader import read_nodes
-from chakra_et.converters.et.old_schema import refuse_old_schema
 from chakra_et.converters.et.wire import (
     BYTES,
     read_record,
@@ -20,11 +20,17 @@ from chakra_et.model import Metadata, MetadataAttribute, Trace
 def decode_et(data: bytes) -> Trace:
     """The trace in the bytes of an `.et` file.
 
-    Raises WireError, with the position, when the bytes are no such file or the file was cut, and
-    OldSchemaError when they are one of an old schema.
+    Raises WireError, with the position, when the bytes are no such file or the file was cut,
+    NoMetadataError when a node stands first, and OldSchemaError when it may be of an old schema.
     """
     at, end = read_record(data, 0, "the metadata")
-    refuse_old_schema(data, at, end)
+    require_metadata(data, at, end)
+    return decode_records(data)
+
+
+def decode_records(data: bytes) -> Trace:
+    """The trace in records of which the first is known to be the metadata. Raises WireError."""
+    at, end = read_record(data, 0, "the metadata")
     metadata = decode_metadata(data, at, end)
     with collection_paused():
         return read_nodes(data, end).trace(metadata)

@@ -8,12 +8,12 @@ from typing import Final
 
 from chakra_et.converters.et.decoder import decode_et
 from chakra_et.converters.et.encoder import encode_et
+from chakra_et.converters.et.first_record import OldSchemaError
 from chakra_et.converters.et.forks import undo_fork
 from chakra_et.converters.et.json_form import decode_json, encode_json
 from chakra_et.converters.et.json_mapping import JsonError
 from chakra_et.converters.et.json_stream import as_document
 from chakra_et.converters.et.old_reader import upgrade
-from chakra_et.converters.et.old_schema import OldSchemaError
 from chakra_et.converters.et.wire import WireError
 from chakra_et.converters.format import Format, Head, View, json_keys
 from chakra_et.errors import FormatError

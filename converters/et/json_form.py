@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from chakra_et.converters.et.decoder import decode_et
+from chakra_et.converters.et.decoder import decode_records
 from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
 from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
 from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
@@ -63,7 +63,7 @@ def decode_json(data: bytes) -> Trace:
             raise JsonError("nested too deep", "") from None
         wire = b"".join(frames)
         try:
-            return decode_et(wire)
+            return decode_records(wire)
         except WireError as error:
             raise JsonError(str(error), _place(frames, error.at, graph)) from None
 

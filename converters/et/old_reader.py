@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chakra_et.converters.et import fields
-from chakra_et.converters.et.old_schema import OldSchemaError
+from chakra_et.converters.et.first_record import OldSchemaError
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from chakra_et.converters.et import fields
-from chakra_et.converters.et.old_schema import OldSchemaError, refuse_old_schema
+from chakra_et.converters.et.first_record import NoMetadataError, require_metadata
 from chakra_et.converters.et.wire import BYTES, WireError, read_tag, read_varint, skip
 from chakra_et.file_facts import FileFacts
 
@@ -69,8 +69,8 @@ def _first(facts: FileFacts, data: bytes, at: int, end: int) -> None:
     """The record that has to be the metadata."""
     facts.empty_metadata = at == end
     try:
-        refuse_old_schema(data, at, end)
-    except OldSchemaError as error:
+        require_metadata(data, at, end)
+    except NoMetadataError as error:
         facts.no_metadata = str(error)
         return
     except WireError as error:

@@ -180,7 +180,7 @@ def traces(draw: st.DrawFn, *, utf8: bool = False) -> Trace:
     )
     keys = draw(st.lists(attribute_keys(utf8=utf8), max_size=3))
     metadata = Metadata(
-        draw(st.sampled_from(["", "1.0.0"])),
+        draw(st.sampled_from(["", "1.0.0"] if keys else ["1.0.0"])),  # it may tell them from a node
         [MetadataAttribute(key, draw(values(key.kind, utf8=utf8))) for key in keys],
         draw(unknown_fields()),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chakra_et import FormatError, read
 from chakra_et.converters.et import decode_et
-from chakra_et.converters.et.old_schema import OldSchemaError
+from chakra_et.converters.et.first_record import NoMetadataError, OldSchemaError
 from chakra_et.converters.et.wire import WireError, field_bytes, varint
 from chakra_et.proto import et_def_pb2 as pb
 
@@ -165,7 +165,7 @@ def test_metadata_of_schema_0_0_3_is_refused() -> None:
 
 def test_a_first_node_without_an_id_is_no_metadata() -> None:
     node = pb.Node(name="aten::mm", type=pb.COMP_NODE, data_deps=[1]).SerializeToString()
-    with pytest.raises(OldSchemaError, match="the first record is a node"):
+    with pytest.raises(NoMetadataError, match="the first record is a node"):
         decode_et(framed(node))
 
 

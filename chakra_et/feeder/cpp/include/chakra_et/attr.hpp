@@ -48,6 +48,10 @@ class Attr {
   Kind kind() const { return kind_; }
   bool malformed() const { return malformed_; }
   wire::Span message() const { return message_; }
+  // Are all its fields whole, and the items of its list?
+  bool is_whole() const {
+    return !malformed_ && (!is_list(kind_) || each_item([](const wire::Field&) {}));
+  }
 
   // Any whole number or bool, whichever kind it was written in.
   std::optional<int64_t> as_int() const {
@@ -139,10 +143,10 @@ class Attr {
     wire::Field field;
     wire::Step step;
     while ((step = wire::next_field(p, data_.end, field)) == wire::Step::field) {
-      if (field.number != 1) continue;
+      if (field.number != 1 || (field.type != item_type && field.type != wire::bytes)) return false;
       if (field.type == item_type) {
         visit(field);
-      } else if (field.type == wire::bytes && !each_packed(field.data, item_type, visit)) {
+      } else if (!each_packed(field.data, item_type, visit)) {
         return false;
       }
     }

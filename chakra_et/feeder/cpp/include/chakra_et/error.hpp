@@ -35,7 +35,8 @@ struct Error {
       case Code::too_large:
         return "the record at byte " + at + " says it has " + o + " bytes, over the limit";
       case Code::old_schema:
-        return "a trace of a schema older than 0.0.4, which means other things by the same bytes";
+        return "it begins with a node: the schema is older than 0.0.4, in which the same bytes mean "
+               "other things, or the metadata is lost";
       case Code::duplicate_id: return "two nodes have the id " + n;
       case Code::missing_parent:
         return "node " + n + " waits for node " + o + ", which is not in the trace";

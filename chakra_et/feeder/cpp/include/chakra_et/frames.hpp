@@ -27,60 +27,84 @@ inline Error cut(wire::Span& rest, uint64_t offset, uint64_t max_record, wire::S
   return Error{};
 }
 
+// What the first record is, by its first field; the rule stands in schema/README.md. A node is none
+// of today's: the file has lost its metadata, or is of a schema before 0.0.4.
 enum class First { metadata, node, old_schema, bad };
 
-// Does a message look like an attribute of today's schema: a name first, then a value?
-inline bool looks_like_attr(wire::Span message) {
-  Attr attr(message);
-  return !attr.malformed() && message.size() > 1 && message.begin[0] == 0x0a;
+inline bool starts_with_name(wire::Span message) {
+  return message.size() > 1 && message.begin[0] == 0x0a;
 }
 
-// Metadata of summer 2023 kept its attributes where the version is now.
-inline bool is_embedded_attr(wire::Span text) {
+// Is it an attribute of today's schema rather than the name of a node? It begins with its name.
+inline bool is_attr(wire::Span message) {
+  if (!starts_with_name(message)) return false;
+  Attr attr(message);
+  return attr.is_whole() && !attr.name().empty();
+}
+
+// Metadata of summer 2023 kept its attributes where the version is now: messages of a name and more.
+inline bool is_old_attr(wire::Span text) {
   const wire::Byte* p = text.begin;
   wire::Field field;
-  if (wire::next_field(p, text.end, field) != wire::Step::field) return false;
-  if (field.number != 1 || field.type != wire::bytes || p == text.end) return false;
   wire::Step step;
-  while ((step = wire::next_field(p, text.end, field)) == wire::Step::field) {
-  }
-  return step == wire::Step::end && text.begin[0] == 0x0a;
+  size_t count = 0;
+  while ((step = wire::next_field(p, text.end, field)) == wire::Step::field) ++count;
+  return step == wire::Step::end && count > 1 && starts_with_name(text);
 }
 
-// A node of the schemas before 0.0.4 (July 2023 and earlier), which numbered fields otherwise.
-inline bool looks_like_old_node(wire::Span message) {
-  const wire::Byte* p = message.begin;
-  wire::Field f;
-  while (wire::next_field(p, message.end, f) == wire::Step::field) {
-    bool is_number = f.type == wire::varint;
-    if (f.number >= 13 && f.number <= 20) return true;
-    if (is_number && (f.number == 4 || f.number == 5 || (f.number >= 8 && f.number <= 11))) {
-      return true;
-    }
-    if (!is_number && f.type == wire::bytes && (f.number == 6 || f.number == 7)) return true;
-    if (f.number == 11 && f.type == wire::bytes && f.data.size() > 1 && f.data.begin[0] == 0x0a) {
-      return true;
-    }
-  }
-  return false;
+// Does a record show that it is metadata, and no node? It begins with the version or an attribute.
+inline bool is_metadata(wire::Span record) {
+  const wire::Byte* p = record.begin;
+  wire::Field field;
+  if (wire::next_field(p, record.end, field) != wire::Step::field) return false;
+  if (field.type != wire::bytes) return false;
+  if (field.number == field::metadata_version) return !is_old_attr(field.data);
+  return field.number == field::metadata_attr && is_attr(field.data);
 }
 
-// What the first record is. A missing metadata record is accepted: nothing is swallowed.
+// Are all fields of the metadata whole, and all of its attributes?
+inline bool is_whole(wire::Span metadata) {
+  const wire::Byte* p = metadata.begin;
+  wire::Field field;
+  wire::Step step;
+  while ((step = wire::next_field(p, metadata.end, field)) == wire::Step::field) {
+    bool is_attribute = field.number == field::metadata_attr && field.type == wire::bytes;
+    if (is_attribute && !Attr(field.data).is_whole()) return false;
+  }
+  return step == wire::Step::end;
+}
+
 inline First classify(wire::Span record) {
   if (record.size() == 0) return First::metadata;
   const wire::Byte* p = record.begin;
   wire::Field field;
   if (wire::next_field(p, record.end, field) != wire::Step::field) return First::bad;
-  if (field.number == field::id && field.type == wire::varint) {
-    return looks_like_old_node(record) ? First::old_schema : First::node;
+  if (!is_metadata(record)) {
+    bool is_old = (field.number == field::id && field.type == wire::varint) ||
+                  (field.number == field::metadata_version && field.type == wire::bytes);
+    return is_old ? First::old_schema : First::node;
   }
-  if (field.number == field::metadata_version && field.type == wire::bytes) {
-    return is_embedded_attr(field.data) ? First::old_schema : First::metadata;
+  return is_whole(record) ? First::metadata : First::bad;
+}
+
+// The first record has to be the metadata.
+inline Error require_metadata(wire::Span record, uint64_t offset) {
+  switch (classify(record)) {
+    case First::metadata: return Error{};
+    case First::old_schema: return make_error(Code::old_schema);
+    case First::node:
+      return make_error(Code::malformed, 0, 0, offset, "a node, where the metadata has to be");
+    case First::bad: break;
   }
-  if (field.number == field::metadata_attr && field.type == wire::bytes && looks_like_attr(field.data)) {
-    return First::metadata;
-  }
-  return First::node;
+  return make_error(Code::malformed, 0, 0, offset, "the metadata is damaged");
+}
+
+// No later record may be metadata.
+inline Error require_node(wire::Span record, uint64_t offset) {
+  bool may_be = record.size() > 1 && (*record.begin == 0x0a || *record.begin == 0x12);
+  if (!may_be || !is_metadata(record)) return Error{};
+  return make_error(Code::malformed, 0, 0, offset,
+                    "metadata in place of a node: two files joined to one?");
 }
 
 }  // namespace frames

@@ -50,18 +50,14 @@ class GraphLoader {
       if (Error error = frames::cut(rest, offset, options_.max_record, record)) return error;
       if (first) {
         first = false;
-        frames::First kind = frames::classify(record);
-        if (kind == frames::First::old_schema) return make_error(Code::old_schema);
-        if (kind == frames::First::bad) {
-          return make_error(Code::malformed, 0, 0, offset, "neither metadata nor a node");
-        }
-        if (kind == frames::First::metadata) {
-          out_.first_record = record;
-          continue;
-        }
+        if (Error error = frames::require_metadata(record, offset)) return error;
+        out_.first_record = record;
+        continue;
       }
+      if (Error error = frames::require_node(record, offset)) return error;
       if (Error error = scan_node(record, offset)) return error;
     }
+    if (first) return make_error(Code::truncated);
     out_.offsets.shrink();
     return Error{};
   }

@@ -105,7 +105,7 @@ enum class Code : uint8_t {
   truncated = 2,  // the input ends inside a record
   malformed = 3,  // bytes that are not a message
   too_large = 4,  // a record, or the input, is longer than the limit
-  old_schema = 5,  // a trace of a schema before 0.0.4
+  old_schema = 5,  // a file that begins with a node: of a schema before 0.0.4, or without its metadata
   duplicate_id = 6,  // two nodes have the same id
   missing_parent = 7,  // a node waits for a node that the trace does not hold
   self_edge = 8,  // a node waits for itself

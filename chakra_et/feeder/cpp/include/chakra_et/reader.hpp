@@ -27,23 +27,15 @@ class Reader {
 
   // The next node record; sets `ended` when there is none. Valid until the next call.
   Error next(wire::Span& record, bool& ended) {
-    for (;;) {
+    if (first_) {
       if (Error error = cut(record, ended)) return error;
-      if (ended || !first_) return Error{};
+      if (ended) return make_error(Code::truncated);
+      if (Error error = frames::require_metadata(record, record_offset_)) return error;
+      if (!metadata_.append(record.begin, record.size())) return make_error(Code::out_of_memory);
       first_ = false;
-      switch (frames::classify(record)) {
-        case frames::First::old_schema:
-          return make_error(Code::old_schema);
-        case frames::First::bad:
-          return make_error(Code::malformed, 0, 0, record_offset_, "neither metadata nor a node");
-        case frames::First::node:
-          return Error{};
-        case frames::First::metadata:
-          if (!metadata_.append(record.begin, record.size())) {
-            return make_error(Code::out_of_memory);
-          }
-      }
     }
+    if (Error error = cut(record, ended)) return error;
+    return ended ? Error{} : frames::require_node(record, record_offset_);
   }
 
   uint64_t record_offset() const { return record_offset_; }
