@@ -55,6 +55,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, dict[str, Any]]]]] = {
         "whatif": ("whatif", {}),
         "replay": ("replay", {"cls": "ReplayCommand"}),
         "estimate": ("estimate", {}),
+        "fit": ("fit", {}),
     },
     "Workloads": {
         "generate": ("generate", {}),

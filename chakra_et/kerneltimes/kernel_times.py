@@ -71,6 +71,7 @@ class KernelTimes:
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
+        self._known: dict[Key, _OfKey] = {}
 
     @classmethod
     def load(cls, path: str | Path) -> KernelTimes:
@@ -98,9 +99,8 @@ class KernelTimes:
         return times[alike.code], source[alike.code]
 
     def _time(self, key: Key, row: Features) -> tuple[float, Provenance]:
-        known = self._by_key.get(key)
-        if known is not None:
-            return known.time(row)
+        if key in self._places:
+            return self._of_key(key).time(row)
         rates = self._pools.get(_pool(key))
         terms = terms_of([key], row[None])
         if rates is None or not (terms[0, 1:] > 0).any():
@@ -129,13 +129,12 @@ class KernelTimes:
                        for ns in (samples.median_ns, samples.total_ns))  # fmt: skip
         return terms_of(samples.keys, samples.features), each, total
 
-    @cached_property
-    def _by_key(self) -> dict[Key, _OfKey]:
-        pools, made = self._pools, {}
-        for key, rows in self._places.items():
-            rates = pools[_pool(key)].fitted(*self._terms(np.array(rows)))
-            made[key] = _OfKey.of(key, self.samples.take(np.array(rows)), rates)
-        return made
+    def _of_key(self, key: Key) -> _OfKey:
+        if key not in self._known:
+            rows = np.array(self._places[key])
+            rates = self._pools[_pool(key)].fitted(*self._terms(rows))
+            self._known[key] = _OfKey.of(key, self.samples.take(rows), rates)
+        return self._known[key]
 
 
 @dataclass(frozen=True)
