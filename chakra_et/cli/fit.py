@@ -17,7 +17,7 @@ from chakra_et.shown import number_of
 EXAMPLES: Final = {
     "fit": (
         ("chakra fit resnet/ bert/ dlrm8/ -o a100.json", "a table of three models"),
-        ("chakra whatif DIR --set device=a100.json", "another run with these times"),
+        ("chakra fit run/ -o table.json --top 0", "of one model, with the error of every operator"),
     ),
 }
 

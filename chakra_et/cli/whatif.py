@@ -24,6 +24,11 @@ EXAMPLES: Final = {
         ("chakra whatif DIR --set time:gap=true=0", "no time of Python between operations"),
         ("chakra whatif DIR --set straggler=3:1.1", "rank 3 computes 10 % slower"),
         ("chakra whatif DIR --set network=5,100", "transfers over 5 us and 100 GB/s"),
+        (
+            "chakra whatif DIR --set lengths=32:64,table.json",
+            "another batch, by a table",
+        ),
+        ("chakra whatif DIR --set device=h100.json", "device work by a table of another device"),
         ("chakra whatif DIR --set overlap=off", "transfers that overlap with nothing"),
         ("chakra whatif DIR --set remove:type=COMM_COLL=yes", "no collectives at all"),
         ("chakra whatif DIR --set jitter=0.05,1 --set network=5,100 -o OUT", "both; ETs written"),
@@ -41,7 +46,8 @@ def whatif_command(
             "--set",
             metavar="EDIT",
             help="time:SELECTOR=FACTOR, straggler=RANK:FACTOR, jitter=SHARE[,SEED], "
-            "remove:SELECTOR=yes, overlap=off, network=US,GB_PER_S|TOPOLOGY. May be "
+            "remove:SELECTOR=yes, overlap=off, network=US,GB_PER_S|TOPOLOGY, "
+            "delay:SELECTOR=US[,RANK], lengths=OLD:NEW[,...][,TABLE], device=TABLE[:NAME]. May be "
             "repeated; edits apply in their order.",
             show_default=False,
         ),

@@ -40,9 +40,7 @@ def errors_table(samples: Samples) -> Table:
     devices = [""] * min(len(samples), 1) + [device for _, device in kinds]
     columns = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     table = {"operator": texts(names), "device": texts(devices), **columns}
-    return Table("errors", table, f"{_models(samples)}; errors of one call, by time").by(
-        "total_ns"
-    )
+    return Table("errors", table, f"{_models(samples)}; errors of one call, by time").by("total_ns")
 
 
 def _models(samples: Samples) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chakra_et.model import TraceSet
 from chakra_et.replay import Replay, replay
-from chakra_et.whatif.edits import Change, Edit
+from chakra_et.whatif.edit import Change, Edit
 
 
 @dataclass(frozen=True)

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
-from chakra_et.model import EdgeKind, Edges, Nodes, Trace, TraceSet, set_time_parts
+from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
 from chakra_et.passes.edit import without_nodes, without_waits
-from chakra_et.replay import TransferModel, network_of
+from chakra_et.replay import network_of
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
+from chakra_et.whatif.delay import delay
+from chakra_et.whatif.edit import Change, Edit, Maker, computes, scaled, with_parts
+from chakra_et.whatif.retime import other_device, other_lengths
 from chakra_et.whatif.values import number, numbers, rank_and_factor
-
-
-@dataclass(frozen=True)
-class Change:
-    """What an edit changed on all ranks: how many nodes, and how long they take in all.
-
-    `source` says where the new times come from: `scaled` or `drawn` from the recorded ones, `gone`,
-    or `order` where only waits changed.
-    """
-
-    what: str
-    nodes: int
-    before_ns: int
-    after_ns: int
-    source: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return dict(self.__dict__)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """One edit with its value: what becomes of traces, and with which network they run."""
-
-    text: str
-    apply: Callable[[TraceSet], tuple[TraceSet, Change | None]]
-    network: TransferModel | None = None
 
 
 def parse_edit(text: str) -> Edit:
@@ -65,7 +39,7 @@ def _time(text: str, selector: str, value: str) -> Edit:
     factor = number(text, value, least=0)
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
-        return _scaled(traces, text, lambda c: (select_parts(c.trace, c.parts, selector), factor))
+        return scaled(traces, text, lambda c: (select_parts(c.trace, c.parts, selector), factor))
 
     return Edit(text, apply)
 
@@ -78,7 +52,7 @@ def _straggler(text: str, _: str, value: str) -> Edit:
         if slow not in traces:
             raise ChakraError(f"{text}: there is no rank {slow}", remedy="Name a rank of the run.")
         own = {id(traces[slow]): factor}
-        return _scaled(traces, text, lambda c: (_computes(c), own.get(id(c.trace), 1.0)))
+        return scaled(traces, text, lambda c: (computes(c), own.get(id(c.trace), 1.0)))
 
     return Edit(text, apply)
 
@@ -94,9 +68,9 @@ def _jitter(text: str, _: str, value: str) -> Edit:
 
         def chosen(columns: Columns) -> tuple[Mask, npt.NDArray[np.float64]]:
             of_node = 1 + random.uniform(-share, share, len(columns))
-            return _computes(columns), of_node[columns.parts.node]
+            return computes(columns), of_node[columns.parts.node]
 
-        made, change = _scaled(traces, text, chosen)
+        made, change = scaled(traces, text, chosen)
         return made, replace(change, source="drawn")
 
     return Edit(text, apply)
@@ -152,13 +126,16 @@ def _network(text: str, _: str, value: str) -> Edit:
     return Edit(text, lambda traces: (traces, None), model)
 
 
-EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
+EDITS: Final[dict[str, Maker]] = {
     "time": _time,
     "straggler": _straggler,
     "jitter": _jitter,
     "remove": _remove,
     "overlap": _overlap,
     "network": _network,
+    "delay": delay,
+    "lengths": other_lengths,
+    "device": other_device,
 }
 FORMS: Final = {
     "time": "time:SELECTOR=FACTOR",
@@ -167,52 +144,19 @@ FORMS: Final = {
     "remove": "remove:SELECTOR=yes",
     "overlap": "overlap=off",
     "network": "network=US,GB_PER_S|TOPOLOGY",
+    "delay": "delay:SELECTOR=US[,RANK]",
+    "lengths": "lengths=OLD:NEW[,OLD:NEW...][,TABLE]",
+    "device": "device=TABLE[:NAME]",
 }
 """How each edit is written."""
-_SELECTING: Final = ("time", "remove")
-
-Factor = float | npt.NDArray[np.float64]
-
-
-def _scaled(
-    traces: TraceSet, text: str, chosen: Callable[[Columns], tuple[Mask, Factor]]
-) -> tuple[TraceSet, Change]:
-    """The traces with some parts of time multiplied."""
-    made, nodes, before_ns, after_ns = {}, 0, 0, 0
-    for rank, trace in traces.items():
-        columns = columns_of(trace)
-        parts = columns.parts
-        mask, factor = chosen(columns)
-        factors = np.where(mask, factor, 1.0)
-        changed = factors != 1
-        ns = parts.ns.copy()
-        ns[changed] = np.rint(ns[changed] * factors[changed]).astype(np.int64)
-        made[rank] = _with_parts(trace, columns, ns) if changed.any() else trace
-        owners = np.where(parts.gap, parts.node, parts.owner)[mask]
-        nodes += len(np.unique(owners))
-        before_ns, after_ns = before_ns + int(parts.ns[mask].sum()), after_ns + int(ns[mask].sum())
-    return TraceSet(made), Change(text, nodes, before_ns, after_ns, "scaled")
-
-
-def _with_parts(trace: Trace, columns: Columns, ns: Rows) -> Trace:
-    """The trace with other lengths of its parts of time."""
-    nodes = _copied(trace.nodes)
-    parts = replace(columns.parts, ns=ns)
-    nodes.duration_ns[:] = parts.by_node(len(nodes))
-    set_time_parts(nodes, parts)
-    return Trace(nodes, trace.edges, trace.metadata)
-
-
-def _computes(columns: Columns) -> Mask:
-    """The parts of time that are no transfer's."""
-    return np.asarray(~columns.communication[columns.parts.node])
+_SELECTING: Final = ("time", "remove", "delay")
 
 
 def _removed(columns: Columns, chosen: Mask) -> Trace:
     trace, parts = columns.trace, columns.parts
     owned = np.where(parts.gap, False, chosen[np.maximum(parts.owner, 0)])
     calls = chosen & ~columns.device
-    quiet = _with_parts(trace, columns, np.where(owned, 0, parts.ns))
+    quiet = with_parts(trace, columns, np.where(owned, 0, parts.ns))
     left = without_waits(quiet, calls)
     work = chosen & columns.device
     return without_nodes(left, work) if work.any() else left
@@ -242,7 +186,3 @@ def _in_one_line(trace: Trace, columns: Columns, work: Rows) -> Trace:
         np.append(edges.inferred, np.ones(len(added), np.bool_)),
     )
     return Trace(trace.nodes, changed, trace.metadata)
-
-
-def _copied(nodes: Nodes) -> Nodes:
-    return nodes.take(np.arange(len(nodes)))

@@ -1,0 +1,171 @@
+"""Times from a table of kernel times: of another device, or of operators with other lengths."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.errors import ChakraError
+from chakra_et.kerneltimes import Calls, KernelTimes, Provenance, calls_of, samples_of
+from chakra_et.kerneltimes.features import HOST, LINKS
+from chakra_et.model import Trace, TraceSet
+from chakra_et.replay.columns import Columns
+from chakra_et.whatif.edit import Change, Edit, copied, scaled
+
+Reals = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.uint8]
+
+_LENGTHS: Final = re.compile(r"(\d{1,12}):(\d{1,12})")
+
+
+def other_device(text: str, _: str, value: str) -> Edit:
+    """What ran on a device takes what a table says of another one; without one, what the host did.
+
+    Calls that the table does not know stay as they were.
+    """
+    path, found, name = value.partition(".json:")
+    table = KernelTimes.load(path + ".json" if found else value)
+    device = name or _only_device(text, table)
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        def factors(trace: Trace) -> tuple[Calls, Reals, Codes]:
+            calls = calls_of(trace)
+            mine = _retimed(calls)
+            keys = [key._replace(device=device) for key in calls.keys]
+            times, source = table.times_ns(keys, calls.features)
+            times[~mine] = np.nan
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return calls, times / calls.took_ns, source
+
+        return _applied(traces, text, factors)
+
+    return Edit(text, apply)
+
+
+def _retimed(calls: Calls) -> npt.NDArray[np.bool_]:
+    """Calls on devices; where there are none, those on the host."""
+    devices = np.array([key.device for key in calls.keys], object)
+    on_device = ~np.isin(devices.astype(str), (HOST, LINKS))
+    return on_device if on_device.any() else np.asarray(devices == HOST)
+
+
+def _only_device(text: str, table: KernelTimes) -> str:
+    """The device that a table is of; the host where it has no other."""
+    devices = sorted({key.device for key in table.samples.keys} - {HOST, LINKS}) or [HOST]
+    if len(devices) > 1:
+        raise ChakraError(
+            f"{text}: the table has several devices: {', '.join(devices)}",
+            remedy=f"Name one: device=TABLE.json:{devices[0]}",
+        )
+    return devices[0]
+
+
+def other_lengths(text: str, _: str, value: str) -> Edit:
+    """Operators work on other lengths: `lengths=256:384,1024:1536[,TABLE]`.
+
+    Every length 256 of a tensor becomes 384. Each operator takes longer by what the table says of
+    both shapes, so that what was special about it in the recording stays. Without a table, the run
+    itself is one. Transfers stay as they are.
+    """
+    lengths, path = _parsed(text, value)
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        table = KernelTimes.load(path) if path else KernelTimes(samples_of(traces, "run"))
+        changed = {rank: _with_lengths(trace, lengths) for rank, trace in traces.items()}
+        if not any(_occur(trace, lengths) for trace in traces.values()):
+            raise ChakraError(
+                f"{text}: no tensor has a length {' or '.join(map(str, lengths))}",
+                remedy="chakra stats --by shape shows the shapes of operators.",
+            )
+        after = {id(trace): changed[rank] for rank, trace in traces.items()}
+
+        def factors(trace: Trace) -> tuple[Calls, Reals, Codes]:
+            calls, others = calls_of(trace), calls_of(after[id(trace)])
+            now, then = (table.times_ns(c.keys, c.features) for c in (others, calls))
+            same = (np.nan_to_num(calls.features) == np.nan_to_num(others.features)).all(1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(same, np.nan, now[0] / then[0])
+            return calls, ratio, np.where(same, _SAME, np.maximum(now[1], then[1]))
+
+        made, change = _applied(traces, text, factors)
+        given = {rank: _with_lengths(trace, lengths) for rank, trace in made.items()}
+        return TraceSet(given), change
+
+    return Edit(text, apply)
+
+
+_SAME: Final = 255
+"""In the place of a provenance: this call is as it was."""
+
+
+def _applied(
+    traces: TraceSet, text: str, factors: Callable[[Trace], tuple[Calls, Reals, Codes]]
+) -> tuple[TraceSet, Change]:
+    """The traces with the time of calls multiplied; where the new times come from."""
+    sources: Counter[str] = Counter()
+
+    def chosen(columns: Columns) -> tuple[npt.NDArray[np.bool_], Reals]:
+        calls, factor, source = factors(columns.trace)
+        told = np.isfinite(factor)
+        for code in Provenance:
+            here = (source == code) & (told | (code == Provenance.UNKNOWN))
+            sources[code.label] += int(here.sum())
+        parts = columns.parts
+        call = np.append(calls.call_of, -1)[np.where(parts.gap, -1, parts.owner)]
+        mask = (call >= 0) & np.append(told, False)[call]
+        return mask, np.append(factor, 1.0)[call]
+
+    made, change = scaled(traces, text, chosen)
+    told = ", ".join(f"{count} {label}" for label, count in sources.items() if count)
+    return made, Change(text, change.nodes, change.before_ns, change.after_ns, f"calls: {told}")
+
+
+def _parsed(text: str, value: str) -> tuple[dict[int, int], Path | None]:
+    """Lengths before and after, and the path of a table if one is named."""
+    *items, last = value.split(",")
+    items += [last] if _LENGTHS.fullmatch(last) else []
+    pairs = [_LENGTHS.fullmatch(item) for item in items]
+    lengths = {int(pair[1]): int(pair[2]) for pair in pairs if pair}
+    if not lengths or len(lengths) != len(items) or not all(lengths.values()):
+        raise ChakraError(
+            f"{text}: expected lengths before and after, got {value!r}",
+            remedy="Write lengths=256:384,1024:1536, and ,TABLE.json behind it for other times.",
+        )
+    return lengths, None if _LENGTHS.fullmatch(last) else Path(last)
+
+
+def _with_lengths(trace: Trace, lengths: Mapping[int, int]) -> Trace:
+    """A trace whose tensors have other lengths."""
+    nodes = copied(trace.nodes)
+    # Values, shapes and types of inputs or outputs.
+    nodes.texts = [(text[0], _changed(text[1], lengths), *text[2:]) for text in trace.nodes.texts]
+    return Trace(nodes, trace.edges, trace.metadata)
+
+
+def _occur(trace: Trace, lengths: Mapping[int, int]) -> bool:
+    """Whether any tensor has one of some lengths."""
+    gone = dict.fromkeys(lengths, 0)
+    return any(_changed(text[1], gone) != text[1] for text in trace.nodes.texts)
+
+
+def _changed(text: bytes, lengths: Mapping[int, int]) -> bytes:
+    """Shapes with other lengths; as they were where none changes."""
+    try:
+        shapes = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    changed = _mapped(shapes, lengths)
+    return text if changed == shapes else msgspec.json.encode(changed)
+
+
+def _mapped(shapes: Any, lengths: Mapping[int, int]) -> Any:
+    if isinstance(shapes, list):
+        return [_mapped(item, lengths) for item in shapes]
+    return lengths.get(shapes, shapes) if isinstance(shapes, int) else shapes

@@ -1,0 +1,165 @@
+"""Edits of recordings: a late start, other lengths of tensors, another device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import chakra
+from hypothesis import given
+from hypothesis import strategies as st
+from traces import coll, node, trace
+from truth.linked import linked_ranks
+from truth.machine import play
+from truth.program import Collective, Launch, Op, Program, Statement, SyncDevice
+
+from chakra_et import ChakraError
+from chakra_et.files import write
+from chakra_et.kerneltimes import FEATURES, Key, Samples
+from chakra_et.kerneltimes.files import write_samples
+from chakra_et.model import EdgeKind, TraceSet
+from chakra_et.replay import replay
+from chakra_et.whatif import ask, parse_edit
+
+
+def edited(traces: TraceSet, *texts: str) -> TraceSet:
+    for text in texts:
+        traces, _ = parse_edit(text).apply(traces)
+    return traces
+
+
+def spans(traces: TraceSet) -> list[int]:
+    return [figures.span_ns for figures in replay(traces).figures.values()]
+
+
+def durations(traces: TraceSet) -> list[int]:
+    return [ns for trace in traces.values() for ns in trace.nodes.duration_ns.tolist()]
+
+
+@given(st.integers(0, 400), st.integers(0, 1))
+def test_a_rank_that_comes_late_holds_the_others_up(late_us: int, rank: int) -> None:
+    def steps(late: int) -> list[Statement]:
+        return [Op(2000), Launch(7, 2000, 2000 + 1000 * late, 0), Collective(30, 2000, 9000),
+                SyncDevice(2000)]  # fmt: skip
+
+    on_time = Program([steps(0), steps(0)])
+    late = Program([steps(late_us if rank == 0 else 0), steps(late_us if rank == 1 else 0)])
+    traces = linked_ranks(on_time, play(on_time))
+    # Whether a kernel takes longer or begins later is the same to whoever waits for it.
+    found = edited(traces, f"delay:name~gemm={late_us},{rank}")
+    assert spans(found) == [run.span for run in play(late)]
+
+
+def test_a_delay_of_no_time_changes_nothing_and_delays_add_up() -> None:
+    program = Program([[Op(2000), Launch(7, 300, 9000, 100), SyncDevice(100)]])
+    traces = linked_ranks(program, play(program))
+    assert spans(edited(traces, "delay:name~gemm=0")) == spans(traces)
+    twice = edited(traces, "delay:name~gemm=2", "delay:name~gemm=3")
+    assert spans(twice) == spans(edited(traces, "delay:name~gemm=5")) == [spans(traces)[0] + 5000]
+    with pytest.raises(ChakraError, match="there is no rank 7"):
+        edited(traces, "delay:name~gemm=2,7")
+
+
+def shaped(m: int, k: int, n: int) -> tuple[bytes, bytes, bytes]:
+    return b"[]", f"[[{m},{k}],[{k},{n}]]".encode(), b'["Tensor(float)","Tensor(float)"]'
+
+
+def products(*took: int) -> TraceSet:
+    """Products of (64, 32) by (32, 16) on a thread, and a collective that knows no shape."""
+    start, nodes = 0, []
+    for place, ns in enumerate(took, 1):
+        nodes.append(node(place, start=start, took=ns, name="aten::mm", is_cpu_op=True,
+                          deps=(place - 1,) if place > 1 else (), kind=EdgeKind.PROGRAM,
+                          category="cpu_op", inputs=shaped(64, 32, 16)))  # fmt: skip
+        start += ns
+    return TraceSet({0: trace(*nodes, coll(9, start=start, took=100, deps=(len(took),)))})
+
+
+def features(m: int, k: int, n: int) -> list[float]:
+    return [1, m, n, k, 2 * m * n * k, 4 * (m * k + k * n), np.nan]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Products on the host, and on a device that takes a tenth."""
+    rows = [(features(64, 32, 16), 4000), (features(128, 32, 16), 7000),
+            (features(64, 64, 16), 6000)]  # fmt: skip
+    keys = [Key("aten::mm", "fp32", where) for where in ("host", "A100") for _ in rows]
+    told = np.array([told for told, _ in rows] * 2).reshape(-1, len(FEATURES))
+    ns = np.array([ns for _, ns in rows] + [ns // 10 for _, ns in rows], np.int64)
+    ones = np.ones(len(ns), np.int64)
+    path = tmp_path / "table.json"
+    write_samples(Samples(keys, told, ["model"] * len(ns), ones, ns, ns), path)
+    return path
+
+
+def test_other_lengths_take_longer_by_what_the_table_says(table: Path) -> None:
+    traces = products(4400, 3600)
+    answer = ask(traces, [parse_edit(f"lengths=64:128,{table}")])
+    assert durations(answer.after.traces)[:2] == [7700, 6300]
+    (change,) = answer.changes
+    assert change.source == "calls: 2 recorded"
+    assert (change.nodes, change.before_ns, change.after_ns) == (2, 8000, 14_000)
+    inputs = answer.after.traces[0].nodes[0].inputs
+    assert inputs is not None
+    assert inputs.shapes == b"[[128,32],[32,16]]"
+
+
+def test_lengths_change_at_once_and_come_back(table: Path) -> None:
+    traces = products(4000)
+    swapped = edited(traces, f"lengths=64:32,32:64,{table}")
+    back = edited(swapped, f"lengths=64:32,32:64,{table}")
+    assert back[0].nodes[0].inputs == traces[0].nodes[0].inputs
+    assert durations(back)[0] == pytest.approx(4000, abs=1)
+    assert durations(edited(traces, f"lengths=64:64,16:16,7:9,32:32,{table}")) == [4000, 100]
+
+
+def test_without_a_table_the_run_itself_tells() -> None:
+    answer = ask(products(4400, 3600), [parse_edit("lengths=64:128")])
+    assert answer.changes[0].source == "calls: 2 extrapolated"
+    assert 8000 < answer.changes[0].after_ns <= 16_000
+
+
+def test_another_device_takes_what_its_table_says(table: Path) -> None:
+    traces = products(4400, 3600)
+    found = edited(traces, f"device={table}:host")
+    assert durations(found) == [4000, 4000, 100]
+    assert durations(edited(traces, f"device={table}")) == [400, 400, 100]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("lengths=64", "expected lengths"), ("lengths=64:0", "expected lengths"),
+     ("lengths=a:b,c", "expected lengths"), ("lengths=77:78", "no tensor has a length 77"),
+     ("delay:name~mm=1,2,3", "expected up to 2 numbers"), ("device=missing.json", "missing.json")],
+)  # fmt: skip
+def test_what_cannot_be_done_is_refused(text: str, told: str) -> None:
+    with pytest.raises(ChakraError, match=told):
+        edited(products(4000), text)
+
+
+def test_a_table_of_several_devices_asks_for_one(tmp_path: Path) -> None:
+    one = np.ones(2, np.int64)
+    keys = [Key("aten::mm", "fp32", name) for name in ("A100", "H100")]
+    told = np.array([features(1, 1, 1)] * 2)
+    write_samples(Samples(keys, told, ["m", "m"], one, one, one), tmp_path / "t.json")
+    with pytest.raises(ChakraError, match="several devices: A100, H100"):
+        parse_edit(f"device={tmp_path / 't.json'}")
+
+
+def test_from_recordings_to_a_table_to_another_device(data: Path, tmp_path: Path) -> None:
+    run = data / "torch213/mlp_1step"
+    fitted = chakra("fit", run, "-o", tmp_path / "table.json", "--top", "3")
+    assert fitted.code == 0, fitted.output
+    assert "one model: the error on another one cannot be told" in fitted.words
+    assert "aten::" in fitted.words
+    again = chakra("fit", run, run, "-o", tmp_path / "two.json")
+    assert "each of 2 models" not in again.words
+    done = chakra("whatif", run, "--set", f"device={tmp_path / 'table.json'}")
+    assert done.code == 0, done.output
+    assert "recorded)" in done.words
+    write(products(0)[0], tmp_path / "t.0.et")
+    empty = chakra("fit", tmp_path / "t.0.et", "-o", tmp_path / "no.json")
+    assert (empty.code, "no calls with times" in empty.errors) == (2, True)
+    assert not (tmp_path / "no.json").exists()
