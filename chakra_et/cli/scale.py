@@ -26,7 +26,7 @@ from chakra_et.shown import line, number_of
 
 EXAMPLES: Final = {
     "scale": (
-        ("chakra scale DIR -o OUT --dp 4->512", "128 times as many data-parallel ranks"),
+        ("chakra scale DIR -o OUT --dp '4->512'", "128 times as many data-parallel ranks"),
         ("chakra scale DIR -o set --dp 512 --pack", "in one file"),
         ("chakra scale DIR -o OUT --dp 64 --grid dp8", "where nothing tells what ranks are for"),
     ),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_blocks import blocks, run_python
 
 import chakra_et
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 def run_examples(guide: str) -> dict[str, Any]:
     """Run the Python of a guide; the names that it leaves."""
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / guide).read_text(), re.DOTALL):
-        exec(compile(block, guide, "exec"), names)
+    for block in blocks(f"docs/{guide}"):
+        if block.language == "python":
+            run_python(block, names)
     return names
 
 

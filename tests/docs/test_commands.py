@@ -1,4 +1,4 @@
-"""Commands that the documentation shows exist, and those of the tutorial run."""
+"""Commands that the documentation shows exist, with their options, in running text as well."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import typer.main
-from command import chakra
-from places import EXAMPLES, ROOT
+from places import ROOT
 
 from chakra_et.cli.app import VERBS, command_line
 
@@ -46,21 +45,3 @@ def test_commands_on_a_page_exist(page: Path) -> None:
         if "--" in words:
             given = {w for w in words[: words.index("--")] if re.match(r"--?[a-z]", w)}
         assert given <= {*options, "-h", "--help", "--version"}, words
-
-
-def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(EXAMPLES)
-    text = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
-    ran = 0
-    for line in (line for block in BLOCK.findall(text) for line in block.splitlines()):
-        words = shlex.split(line.removeprefix("$ ").partition(" > ")[0])
-        if words[0] == "openssl":
-            (tmp_path / "key").write_text("0123456789abcdef" * 4)
-            continue
-        if words[1] == "report":
-            pytest.importorskip("bokeh")
-        done = chakra(*words[1:])
-        assert done.code == 0, f"{line}\n{done.output}"
-        ran += 1
-    assert ran > 12
