@@ -65,7 +65,7 @@ def call_table(traces: Mapping[int, Trace]) -> Table:
     }
     sizes = _group_sizes(traces)
     columns["size"] = _size(columns, sizes)
-    columns |= _bandwidth(columns)
+    columns |= bandwidth(columns)
     order = np.argsort(np.ma.filled(columns["start_ns"], 0), kind="stable")
     return Table("collective calls", {n: columns[n] for n in _ORDER}, _NOTE).take(order)
 
@@ -176,7 +176,7 @@ def _size(columns: Mapping[str, Column], sizes: Mapping[str, int]) -> Column:
     return np.maximum(np.array(told, np.int64), columns["members"])
 
 
-def _bandwidth(columns: Mapping[str, Column]) -> dict[str, Column]:
+def bandwidth(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Message size, and bandwidths as nccl-tests define them."""
     size, own = columns["size"], columns["comm_bytes"]
     kinds = columns["type"].tolist()
