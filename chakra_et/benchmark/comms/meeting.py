@@ -63,7 +63,7 @@ def expect_meeting(problems: Iterable[str]) -> None:
         listed = "\n".join(f"  {text}" for text in [*told[:_SHOWN], *rest])
         raise ChakraError(
             f"these collectives or messages would never meet, so nothing was started:\n{listed}",
-            remedy="\nchakra validate explains each rule, and what cures it.",
+            remedy="chakra explain says what each rule is about, and what cures it.",
         )
 
 

@@ -27,6 +27,7 @@ _GLOO: Final = frozenset(
 )  # fmt: skip
 """Types that gloo has; of others it moves as many bytes."""
 _WRONG_SHOWN: Final = 20
+_AWAKE_NS: Final = 200_000
 
 
 @dataclass
@@ -112,12 +113,11 @@ class _Rank:
 
     def _keep_gap(self, call: Call, began_ns: int) -> None:
         if self.settings.gaps and call.start_ns is not None:
-            left_ns = began_ns + call.start_ns - time.perf_counter_ns()
-            time.sleep(max(left_ns, 0) / 1e9)
+            _sleep_until(began_ns + call.start_ns)
 
     def _delay(self, place: int, call: Call) -> None:
         began_ns = time.perf_counter_ns()
-        time.sleep((call.recorded_ns or 0) / 1e9)
+        _sleep_until(began_ns + (call.recorded_ns or 0))
         self.durations[place] = time.perf_counter_ns() - began_ns
 
     def _begin(self, call: Call) -> _Pending:
@@ -186,6 +186,13 @@ class _Rank:
             return do()
         except (RuntimeError, ValueError) as error:
             raise failed(what, error, self.seat.timeout_s) from None
+
+
+def _sleep_until(end_ns: int) -> None:
+    """Sleep, and wait awake for the last part: systems sleep up to 0.1 ms longer than asked."""
+    time.sleep(max(end_ns - time.perf_counter_ns() - _AWAKE_NS, 0) / 1e9)
+    while time.perf_counter_ns() < end_ns:
+        pass
 
 
 def failed(what: str, error: Exception, timeout_s: float) -> ChakraError:

@@ -21,6 +21,7 @@ _EXACT: Final = {
 }  # fmt: skip
 """The largest number up to which a type has every whole number; of others it is far larger."""
 _MOST: Final = 13
+_PERIOD: Final = 31
 _REDUCE_SCATTERS: Final = (
     CollectiveType.REDUCE_SCATTER.name,
     CollectiveType.REDUCE_SCATTER_BLOCK.name,
@@ -119,20 +120,24 @@ def _got(call: Call, rank: int, number: int, size: int) -> Values:
 
 def _part(call: Call, source: int, target: int, size: int, number: int) -> Values:
     """What one rank has for another (0 where it has the same for all) in one of the tensors."""
-    period = _period(call)
-    once = (7 * source + 3 * target + 5 * number + np.arange(min(period, size))) % period
-    return np.resize(once, size) if size else np.zeros(0, np.int64)
+    place = np.arange(min(_PERIOD, size), dtype=np.uint64)
+    mixed = place * (461 + 37 * source) + (1009 * source + 917 * target + 613 * number)
+    # Multiplicative hashing (Knuth, 6.4): sums over ranks differ from place to place as well.
+    bits = mixed * np.uint64(2654435761) % np.uint64(1 << 32) >> np.uint64(13)
+    return _repeated((bits % np.uint64(_values(call))).astype(np.int64), size)
 
 
 def _sum(call: Call, target: int, size: int, number: int) -> Values:
-    period = _period(call)
-    once = sum(_part(call, rank, target, min(period, size), number) for rank in call.group.ranks)
-    if call.dtype == "bool":
-        once = np.minimum(once, 1)
+    few = min(_PERIOD, size)
+    once = sum(_part(call, rank, target, few, number) for rank in call.group.ranks)
+    return _repeated(np.minimum(once, 1) if call.dtype == "bool" else np.asarray(once), size)
+
+
+def _repeated(once: Values, size: int) -> Values:
     return np.resize(once, size) if size else np.zeros(0, np.int64)
 
 
-def _period(call: Call) -> int:
+def _values(call: Call) -> int:
     """The number of different values: as many as keep sums exact, at least two."""
     most = _EXACT.get(call.dtype, 1 << 24) // max(len(call.group.ranks), 1)
     return max(2, min(_MOST, most + 1))
