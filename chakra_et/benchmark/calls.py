@@ -14,7 +14,8 @@ from chakra_et.model import Nodes
 BUILT_IN: Final = frozenset(
     {
         "_dtensor", "_quantized", "aten", "fsdp", "inductor", "mkldnn", "mkldnn_prepacked",
-        "onednn", "prim", "prims", "quantized", "rng_prims", "rngprims", "sparse", "xnnpack",
+        "onednn", "prim", "prims", "quantized", "quantized_decomposed", "rng_prims", "rngprims",
+        "sparse", "xnnpack",
     }
 )  # fmt: skip
 """Namespaces of operators that PyTorch brings along."""
@@ -22,6 +23,12 @@ COMMUNICATES: Final = frozenset({"c10d", "_c10d_functional", "_c10d_functional_a
 """Namespaces of operators that communicate."""
 LABELS: Final = frozenset({"profiler"})
 """Namespaces of operators that only mark something."""
+BROUGHT_BY: Final = {
+    "fsdp": "torch.distributed.fsdp._fully_shard._fsdp_collectives",
+    "_dtensor": "torch.distributed.tensor",
+    "quantized_decomposed": "torch.ao.quantization.fx._decomposed",
+}
+"""Modules of PyTorch that register a namespace only when they are imported."""
 _NO_TEXT: Final = (b"", b"[]")
 
 
@@ -51,6 +58,21 @@ def read_call(nodes: Nodes, row: int, schema_text: str, known: Container[str] = 
     else:
         reason = _misfit(schema, given) or _unknown(given + returned)
     return Call(call.schema, call.inputs, call.outputs, reason)
+
+
+def registered_by(modules: tuple[str, ...], at_hand: bool) -> frozenset[str]:
+    """Namespaces that modules bring along: those that PyTorch knows once they are imported.
+
+    Where PyTorch is not `at_hand`, a module is taken to bring the namespace of its own name.
+    """
+    if not modules:
+        return frozenset()
+    if not at_hand:
+        return frozenset(part for module in modules for part in module.split("."))
+    import torch
+
+    names = torch._C._dispatch_get_all_op_names()
+    return frozenset(name.partition("::")[0] for name in names)
 
 
 def _decoded(nodes: Nodes, row: int, side: str) -> list[Any] | None:

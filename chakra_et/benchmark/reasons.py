@@ -12,6 +12,12 @@ BAD_SCHEMA: Final = "its schema cannot be read"
 OTHER_COUNT: Final = "its inputs do not fit its schema"
 COMMUNICATION: Final = "it communicates, and no process group is given"
 KERNEL: Final = "it is a generated kernel, which runs on a device only"
+DEVICE_ONLY: Final = "it concerns a device, and the program runs on the host"
+
+
+def absent(path: str) -> str:
+    """For an overload that the PyTorch at hand does not have."""
+    return f"the PyTorch at hand has no torch.ops.{path}"
 
 
 def unknown_operators(namespace: str) -> str:

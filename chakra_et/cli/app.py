@@ -57,6 +57,9 @@ GROUPS: Final[dict[str, dict[str, tuple[str, dict[str, Any]]]]] = {
         "estimate": ("estimate", {}),
         "fit": ("fit", {}),
     },
+    "Run again": {
+        "run": ("run", {}),
+    },
     "Workloads": {
         "generate": ("generate", {}),
         "scale": ("scale", {}),

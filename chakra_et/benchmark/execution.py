@@ -1,0 +1,120 @@
+"""Running a program with PyTorch: a rehearsal, in which each operation is tried, and iterations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from chakra_et.benchmark.demands import Fill, demands
+from chakra_et.benchmark.program import Program
+from chakra_et.benchmark.views import refs
+
+_FILE: Final = "<benchmark>"
+
+
+class Execution:
+    """A program in memory, with its tensors.
+
+    The first iteration is a rehearsal: it tries each operation for itself, and changes the program
+    where PyTorch refuses one, returns another shape, or would read beyond a table.
+    """
+
+    def __init__(
+        self, program: Program, device: str = "cpu", seed: int = 0, threads: int | None = None
+    ) -> None:
+        self.program = program
+        self._names: dict[str, Any] = {"__name__": _FILE}
+        exec(compile(program.text(), _FILE, "exec"), self._names)
+        self._names["set_up"](device, seed, threads)
+        self.tensors: list[Any] = self._names["start"]()
+        self.changed: list[tuple[int, str]] = []
+        """Operations for which the rehearsal changed the program, and why."""
+
+    def rehearse(self) -> None:
+        """Run every operation once, and let the program be as PyTorch wants it."""
+        for number, step in enumerate(self.program.steps):
+            self._run(step.before)
+            self._satisfy(number)
+            try:
+                self._run(step.run)
+            except Exception as error:
+                self._give_up(number, error)
+            self._restore(number)
+            self._run(step.after)
+        self._names["synchronize"]()
+        if self.changed:
+            exec(compile(self.program.text(), _FILE, "exec"), names := dict(self._names))
+            self._names["PARTS"] = names["PARTS"]
+
+    def iterate(self) -> int:
+        """Run the program once; what it took in ns."""
+        took: int = self._names["iterate"](self._names["PARTS"], self.tensors)
+        return took
+
+    def record(self, directory: Path, iterations: int) -> None:
+        """Record iterations as `chakra collect` does, each as a step."""
+        from chakra_et.collection import collect
+
+        with collect(directory, steps=iterations, warmup=1, quiet=True) as recording:
+            for _ in range(iterations + 2):
+                self.iterate()
+                recording.step()
+
+    def changes(self) -> list[str]:
+        """What the rehearsal changed: each operator and why, with how often."""
+        operations = self.program.plan.operations
+        found = Counter((operations[number].name, why) for number, why in self.changed)
+        return [f"{name} ({count}): {why}" for (name, why), count in found.items()]
+
+    def _run(self, lines: list[str]) -> None:
+        if lines:
+            exec(compile("\n".join(lines), _FILE, "exec"), self._names, {"t": self.tensors})
+
+    def _satisfy(self, number: int) -> None:
+        """Give the operation other tensors where it would read beyond a table, say."""
+        operation = self.program.plan.operations[number]
+        if operation.reason:
+            return
+        for view, fill in demands(operation, self.program.plan.views):
+            if not _holds(self.tensors[view], fill):
+                self.program.refill(number, view, fill)
+                self._run(self.program.steps[number].before[-1:])
+                self.changed.append((number, f"its values were not a {fill.kind}"))
+
+    def _give_up(self, number: int, error: Exception) -> None:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = f"PyTorch refused it: {first[:200]}"
+        self.program.skip(number, reason)
+        self.changed.append((number, reason))
+        self._run(self.program.steps[number].run)
+
+    def _restore(self, number: int) -> None:
+        """Where an operation returned another shape than recorded, go on with the recorded one."""
+        for view in self._returned(number):
+            shown = self.program.plan.views[view]
+            tensor = self.tensors[view]
+            if tensor is None or tuple(tensor.shape) == shown.shape:
+                continue
+            self.program.restore(number, view)
+            self._run(self.program.steps[number].run[-1:])
+            self.changed.append((number, "it returned another shape than recorded"))
+
+    def _returned(self, number: int) -> Iterator[int]:
+        operation = self.program.plan.operations[number]
+        taken = set(refs(operation.inputs))
+        assigned = " ".join(self.program.steps[number].run)
+        for view in dict.fromkeys(refs(operation.outputs)):
+            if view not in taken and f"t[{view}]" in assigned:
+                yield view
+
+
+def _holds(tensor: Any, fill: Fill) -> bool:
+    """Whether a tensor has the values that are demanded."""
+    if tensor is None or tensor.numel() == 0 or tensor.device.type == "meta":
+        return True
+    if fill.kind in ("range", "offsets") and not tensor.dtype.is_floating_point:
+        low, high = int(tensor.min()), int(tensor.max())
+        return fill.low <= low and high < fill.high + (fill.kind == "offsets")
+    return True

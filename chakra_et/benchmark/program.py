@@ -1,0 +1,248 @@
+"""The program of a plan, statement by statement, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from chakra_et.benchmark.demands import Fill, fills
+from chakra_et.benchmark.plan import Operation, Plan
+from chakra_et.benchmark.views import AT_START, refs
+from chakra_et.benchmark.writer import Writer
+from chakra_et.shown import number_of
+from chakra_et.version import __version__
+
+_RUNTIME: Final = Path(__file__).with_name("runtime.py")
+_PART: Final = 200
+"""Operations in one function of the program: a reader can find them, and Python compiles them."""
+_NOTHING: Final = Fill("none")
+
+
+class StandIn(Enum):
+    """What takes the place of an operation that does not run."""
+
+    SKIP = "skip"
+    SPIN = "spin"
+    SLEEP = "sleep"
+
+
+@dataclass
+class Step:
+    """The statements of one operation: tensors that it needs, itself, and what ends with it."""
+
+    before: list[str] = field(default_factory=list)
+    run: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """All of them, in order."""
+        return [*self.before, *self.run, *self.after]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How operations that do not run, and the time between operations, are replaced."""
+
+    stand_in: StandIn = StandIn.SKIP
+    gaps: bool = False
+    """Whether the program waits between operations as the recording did."""
+
+
+class Program:
+    """Statements that run a plan. `t[n]` in them is the tensor of view n.
+
+    Operations that no writer takes get its reason in the plan.
+    """
+
+    def __init__(self, plan: Plan, writers: Sequence[Writer], style: Style = Style()) -> None:
+        self.plan = plan
+        self.style = style
+        self.writers = tuple(writers)
+        self.fills = fills(plan)
+        self.start: list[str] = []
+        self.steps: list[Step] = []
+        self._defined: set[int] = set()
+        self._ending = _ending(plan)
+        self._last_read = _last_reads(plan)
+        for number in range(len(plan.operations)):
+            self.steps.append(self._step(number))
+
+    def skip(self, number: int, reason: str) -> None:
+        """Let an operation not run; what it would return is made in its place."""
+        operation = self.plan.operations[number]
+        operation.reason = reason
+        self.steps[number].run = self._instead(operation, number)
+
+    def refill(self, number: int, view: int, fill: Fill) -> None:
+        """Give an operation a tensor of its own with values that it needs."""
+        self.steps[number].before.append(f"t[{view}] = {self.made(view, fill)}")
+
+    def restore(self, number: int, view: int) -> None:
+        """Have a tensor with the recorded shape where an operation returns another one."""
+        fill = self.fills[self.plan.views[view].storage]
+        self.steps[number].run.append(f"t[{view}] = {self.made(view, fill)}")
+
+    def made(self, view: int, fill: Fill) -> str:
+        """An expression for a view in memory of its own."""
+        shown = self.plan.views[view]
+        size = self.plan.storages[shown.storage].bytes
+        return self._view(view, _storage(size, shown.dtype, shown.device, fill))
+
+    def _step(self, number: int) -> Step:
+        operation = self.plan.operations[number]
+        step = Step()
+        if self.style.gaps and operation.gap_ns:
+            step.before.append(f"wait({operation.gap_ns})")
+        for view in dict.fromkeys(refs(operation.inputs)):
+            self._define(view, step)
+        self._write(number, step)
+        self._after(number, step)
+        return step
+
+    def _define(self, view: int, step: Step) -> None:
+        """Have a tensor that no operation has returned as it is."""
+        if view in self._defined:
+            return
+        storage = self.plan.storages[self.plan.views[view].storage]
+        base = next((other for other in storage.views if other in self._defined), None)
+        if storage.born != AT_START:
+            source = f"t[{base}]" if base is not None else self._memory(view)
+            step.before.append(f"t[{view}] = {self._view(view, source)}")
+        else:
+            if base is None:
+                self.start.append(f"memory = {self._memory(view)}")
+            source = "memory" if base is None else f"t[{base}]"
+            self.start.append(f"t[{view}] = {self._view(view, source)}")
+        self._defined.add(view)
+
+    def _memory(self, view: int) -> str:
+        shown = self.plan.views[view]
+        size, fill = self.plan.storages[shown.storage].bytes, self.fills[shown.storage]
+        return _storage(size, shown.dtype, shown.device, fill)
+
+    def _view(self, view: int, source: str) -> str:
+        shown = self.plan.views[view]
+        return f'view({source}, "{shown.dtype}", {shown.shape}, {shown.strides}, {shown.offset})'
+
+    def _write(self, number: int, step: Step) -> None:
+        operation = self.plan.operations[number]
+        writer = next((w for w in self.writers if operation.kind in w.kinds), None)
+        if writer is not None:
+            operation.reason = writer.refuses(self.plan, operation)
+        if writer is None or operation.reason:
+            step.run = self._instead(operation, number)
+        else:
+            step.run = writer.statements(self.plan, number)
+
+    def _instead(self, operation: Operation, number: int) -> list[str]:
+        """What stands for an operation that does not run: time, and what it would return."""
+        lines = [f"# {operation.name} is left out: {operation.reason}"]
+        if self.style.stand_in is not StandIn.SKIP and operation.duration_ns:
+            lines.append(f"{self.style.stand_in.value}({operation.duration_ns})")
+        first: dict[int, int] = {}
+        for view in dict.fromkeys(refs(operation.outputs)):
+            shown = self.plan.views[view]
+            storage = self.plan.storages[shown.storage]
+            if storage.born != number:
+                continue
+            base = first.setdefault(shown.storage, view)
+            integers = self.fills[shown.storage].kind in ("range", "offsets", "flags")
+            fill = self.fills[shown.storage] if integers else _NOTHING
+            lines.append(
+                f"t[{view}] = {self.made(view, fill)}"
+                if base == view
+                else f"t[{view}] = {self._view(view, f't[{base}]')}"
+            )
+        return lines
+
+    def _after(self, number: int, step: Step) -> None:
+        """Note what the operation has returned, and let go of what nobody needs any more."""
+        operation = self.plan.operations[number]
+        taken = set(refs(operation.inputs))
+        returned = [view for view in dict.fromkeys(refs(operation.outputs)) if view not in taken]
+        self._defined.update(returned)
+        gone = [v for s in self._ending[number] for v in self.plan.storages[s].views]
+        if operation.reason == "" and not any(self._is_needed(v, number) for v in returned):
+            step.run = [_call_alone(line, returned) for line in step.run]
+            self._defined.difference_update(returned)
+        gone = [view for view in gone if view in self._defined]
+        if gone:
+            step.after.append("".join(f"t[{view}] = " for view in gone) + "None")
+        self._defined.difference_update(gone)
+
+    def _is_needed(self, view: int, number: int) -> bool:
+        storage = self.plan.storages[self.plan.views[view].storage]
+        born_here = storage.born == number and storage.last > number
+        return born_here or self._last_read.get(view, -1) > number
+
+    def text(self) -> str:
+        """The program: a file of its own, which needs PyTorch alone."""
+        parts = [self.steps[at : at + _PART] for at in range(0, len(self.steps), _PART)]
+        names = ", ".join(f"part_{place}" for place in range(len(parts)))
+        prelude = [line for writer in self.writers for line in writer.prelude()]
+        lines = [
+            f'"""{self._about()}\n\nIt needs PyTorch alone. Options: --help.\n"""\n',
+            _RUNTIME.read_text(encoding="utf-8").partition('"""\n\n')[2],
+            *prelude,
+            "",
+            "",
+            *_function(
+                "start()", [f"t = [None] * {len(self.plan.views)}", *self.start, "return t"]
+            ),
+        ]
+        for place, steps in enumerate(parts):
+            lines += _function(f"part_{place}(t)", (line for step in steps for line in step.lines))
+        lines += [f"PARTS = ({names},)", "", "", 'if __name__ == "__main__":']
+        lines += ["    main(start, PARTS)", ""]
+        return "\n".join(lines)
+
+    def _about(self) -> str:
+        runs = sum(not operation.reason for operation in self.plan.operations)
+        out = len(self.plan.operations) - runs
+        return (
+            f"Runs the work of a recording: {number_of(runs, 'operation')}, {out} left out.\n\n"
+            f"Made by chakra-et {__version__} with `chakra run --emit`."
+        )
+
+
+def _storage(size: int, dtype: str, device: str, fill: Fill) -> str:
+    values = f'"{fill.kind}"'
+    if fill.kind in ("range", "offsets"):
+        values += f", {fill.low}, {fill.high}"
+    return f'storage({size}, "{dtype}", "{device}", {values})'
+
+
+def _call_alone(line: str, returned: list[int]) -> str:
+    """A statement without the assignment of tensors that nobody reads."""
+    target, equals, call = line.partition(" = ")
+    alone = equals and all(f"t[{view}]" in target for view in returned) and "(" not in target
+    return call if alone else line
+
+
+def _function(head: str, lines: Iterable[str]) -> list[str]:
+    body = [f"    {line}" for line in lines] or ["    pass"]
+    if all(line.lstrip().startswith("#") for line in body):
+        body.append("    pass")
+    return [f"def {head}:", *body, "", ""]
+
+
+def _ending(plan: Plan) -> list[list[int]]:
+    """For each operation the storages that nobody names after it."""
+    ending: list[list[int]] = [[] for _ in plan.operations]
+    for place, storage in enumerate(plan.storages):
+        if storage.born != AT_START:
+            ending[storage.last].append(place)
+    return ending
+
+
+def _last_reads(plan: Plan) -> dict[int, int]:
+    """For each view the last operation that takes it."""
+    return {
+        view: number
+        for number, operation in enumerate(plan.operations)
+        for view in refs(operation.inputs)
+    }

@@ -1,0 +1,145 @@
+"""From a trace to figures: plan, program, rehearsal, iterations, and a recording of the run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chakra_et.benchmark.account import Account, account_of
+from chakra_et.benchmark.calls import registered_by
+from chakra_et.benchmark.plan import Choice, plan_of
+from chakra_et.benchmark.program import Program, Style
+from chakra_et.benchmark.torch_release import (
+    expect_device,
+    expect_memory,
+    has_overload,
+    import_modules,
+    release,
+)
+from chakra_et.benchmark.writer import OperatorWriter, Writer
+from chakra_et.io.output import atomic_output
+from chakra_et.model import Trace
+
+if TYPE_CHECKING:
+    from chakra_et.benchmark.execution import Execution
+
+
+class BackEnd(str, Enum):
+    """Where a program runs; `dry` says what would run, and needs no PyTorch."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    DRY = "dry"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a recording is run."""
+
+    back_end: BackEnd = BackEnd.CPU
+    steps: tuple[int, int] | None = None
+    annotation: str | None = None
+    modules: tuple[str, ...] = ()
+    """Modules that register operators."""
+    style: Style = field(default_factory=Style)
+    warmup: int = 3
+    iterations: int = 10
+    seed: int = 0
+    threads: int | None = None
+    """Threads of one operator; None leaves PyTorch's own number."""
+    record: Path | None = None
+    """Where a recording of the run goes."""
+
+
+@dataclass
+class Outcome:
+    """What came of a run; a dry one has no spans."""
+
+    account: Account
+    back_end: str
+    torch: str | None = None
+    spans_ns: list[int] = field(default_factory=list)
+    """What each iteration took."""
+    changed: list[str] = field(default_factory=list)
+    """What the rehearsal changed."""
+
+    @property
+    def span_ns(self) -> int:
+        """The median of what iterations took."""
+        return int(statistics.median(self.spans_ns)) if self.spans_ns else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "back_end": self.back_end,
+            "torch": self.torch,
+            **self.account.as_dict(),
+            "span_ns": self.spans_ns,
+            "median_span_ns": self.span_ns if self.spans_ns else None,
+            "changed": self.changed,
+        }
+
+
+def prepare(trace: Trace, settings: Settings, writers: Sequence[Writer] = ()) -> Program:
+    """The program of a trace. Raises ChakraError where there is nothing to run.
+
+    `writers` write what is no ordinary operator: communication, say. A dry program asks no PyTorch.
+    """
+    at_hand = settings.back_end is not BackEnd.DRY
+    if at_hand:
+        expect_device(settings.back_end.value)
+        import_modules(settings.modules)
+    choice = Choice(settings.steps, settings.annotation, registered_by(settings.modules, at_hand))
+    operators = OperatorWriter(
+        settings.modules,
+        on_host=settings.back_end is BackEnd.CPU,
+        present=has_overload if at_hand else None,
+    )
+    return Program(plan_of(trace, choice), [operators, *writers], settings.style)
+
+
+def run(program: Program, settings: Settings) -> Outcome:
+    """Run a program as the settings say. Raises ChakraError where its tensors do not fit."""
+    if settings.back_end is BackEnd.DRY:
+        return Outcome(account_of(program.plan), BackEnd.DRY.value)
+    execution = rehearsed(program, settings)
+    for _ in range(settings.warmup):
+        execution.iterate()
+    spans = [execution.iterate() for _ in range(settings.iterations)]
+    if settings.record is not None:
+        execution.record(settings.record, settings.iterations)
+    return _outcome(execution, settings, spans)
+
+
+def emit(program: Program, settings: Settings, path: Path) -> Outcome:
+    """Write a program to a file, and do not run it; but for a dry one, it is rehearsed first."""
+    if settings.back_end is BackEnd.DRY:
+        outcome = Outcome(account_of(program.plan), BackEnd.DRY.value)
+    else:
+        outcome = _outcome(rehearsed(program, settings), settings, [])
+    with atomic_output(path) as file:
+        file.write(program.text().encode())
+    return outcome
+
+
+def rehearsed(program: Program, settings: Settings) -> Execution:
+    """A program with its tensors, after a first run that tried each operation.
+
+    Raises ChakraError where its tensors do not fit.
+    """
+    from chakra_et.benchmark.execution import Execution
+
+    device = settings.back_end.value
+    expect_memory(program.plan.peak_bytes, device)
+    execution = Execution(program, device, settings.seed, settings.threads)
+    execution.rehearse()
+    return execution
+
+
+def _outcome(execution: Execution, settings: Settings, spans: list[int]) -> Outcome:
+    account = account_of(execution.program.plan)
+    return Outcome(account, settings.back_end.value, release(), spans, execution.changes())

@@ -1,0 +1,243 @@
+"""`chakra run`: a recording as a benchmark."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+
+from chakra_et.cli.progress import working
+from chakra_et.cli.terminal import console_for, print_json, say, show_rows, size
+from chakra_et.errors import ChakraError
+from chakra_et.shown import number_of
+
+if TYPE_CHECKING:
+    from chakra_et.benchmark.account import Account
+    from chakra_et.benchmark.running import Outcome
+    from chakra_et.model import Trace
+
+EXAMPLES: Final = {
+    "run": (
+        ("chakra run trace.0.et", "execute its operators, and say how long they took"),
+        ("chakra run DIR --back-end dry", "what would run, and why the rest would not"),
+        ("chakra run DIR --steps 2:2 --gaps recorded", "one step, with the recorded pauses"),
+        ("chakra run DIR --emit benchmark.py", "as a program that needs PyTorch alone"),
+        ("chakra run DIR --record again", "record the run, to compare it: chakra diff DIR again"),
+    ),
+}
+_SHOWN: Final = 12
+
+
+class BackEndName(str, Enum):
+    """Where operators run."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    DRY = "dry"
+
+
+class StandInName(str, Enum):
+    """What takes the place of an operation that cannot run."""
+
+    SKIP = "skip"
+    SPIN = "spin"
+    SLEEP = "sleep"
+
+
+class Gaps(str, Enum):
+    """The time between operations."""
+
+    NONE = "none"
+    RECORDED = "recorded"
+
+
+def run_command(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="An ET with operator schemas, or a recording.")
+    ],
+    back_end: Annotated[
+        BackEndName, typer.Option("--back-end", help="Where to run; dry only says what would run.")
+    ] = BackEndName.CPU,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            "--rank",
+            metavar="N",
+            min=0,
+            help="The rank to run. Default: that of the launcher, else the lowest.",
+            show_default=False,
+        ),
+    ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            "--steps", metavar="A:B", help="These steps alone, from 1.", show_default=False
+        ),
+    ] = None,
+    annotation: Annotated[
+        str | None,
+        typer.Option(
+            "--annotation",
+            metavar="NAME",
+            help="Only what annotations of this name enclose.",
+            show_default=False,
+        ),
+    ] = None,
+    gaps: Annotated[
+        Gaps, typer.Option("--gaps", help="Wait between operations as recorded, or never.")
+    ] = Gaps.NONE,
+    stand_in: Annotated[
+        StandInName,
+        typer.Option("--stand-in", help="What takes the time of operators that cannot run."),
+    ] = StandInName.SKIP,
+    module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--module",
+            metavar="NAME",
+            help="A Python module that registers operators. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    warmup: Annotated[
+        int, typer.Option("--warmup", metavar="N", min=0, help="Iterations that do not count.")
+    ] = 3,
+    iterations: Annotated[
+        int, typer.Option("--iterations", metavar="N", min=1, help="Iterations to time.")
+    ] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")] = 0,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            min=1,
+            help="Threads of one operator. Default: PyTorch's.",
+            show_default=False,
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", metavar="DIR", help="Record the run, too, to DIR.", show_default=False
+        ),
+    ] = None,
+    emit: Annotated[
+        Path | None,
+        typer.Option(
+            "--emit", metavar="FILE", help="Write the program, and run nothing.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Execute the operators of a recording again, without the model, its code or its data.
+
+    Each operator is called by the schema that was recorded, on tensors of the recorded shapes,
+    strides and aliases, in the recorded order. What cannot run is named with its reason and its
+    share of the time. PyTorch is needed (pip install 'chakra-et[torch]'), but for --back-end dry.
+    """
+    from chakra_et.benchmark.program import StandIn, Style
+    from chakra_et.benchmark.running import BackEnd, Settings, prepare, run
+    from chakra_et.benchmark.running import emit as write
+
+    settings = Settings(
+        BackEnd(back_end.value),
+        _steps(steps),
+        annotation,
+        tuple(module or ()),
+        Style(StandIn(stand_in.value), gaps is Gaps.RECORDED),
+        warmup,
+        iterations,
+        seed,
+        threads,
+        record,
+    )
+    with working("planning"):
+        program = prepare(_rank(source, rank), settings)
+    with working("running"):
+        outcome = run(program, settings) if emit is None else write(program, settings, emit)
+    if as_json:
+        print_json(outcome.as_dict())
+    else:
+        _show(console_for(), outcome)
+
+
+def _rank(source: Path, rank: int | None) -> Trace:
+    from chakra_et.benchmark.torch_release import rank_at_hand
+    from chakra_et.loading import load
+
+    traces = load(source)
+    wanted = rank if rank is not None else rank_at_hand()
+    if wanted is None:
+        wanted = min(traces)
+    if wanted not in traces:
+        raise ChakraError(
+            f"no trace of rank {wanted}: there are {', '.join(map(str, traces))}",
+            path=source,
+            remedy="Give the directory of all ranks, or --rank N.",
+        )
+    return traces[wanted]
+
+
+def _steps(text: str | None) -> tuple[int, int] | None:
+    """The first and the last step of `A:B`, or of `A` alone."""
+    if text is None:
+        return None
+    first, _, last = text.partition(":")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise ChakraError(
+            f"--steps {text!r} names no steps", remedy="Give the first and the last, such as 1:3."
+        ) from None
+
+
+def _show(console: Console, outcome: Outcome) -> None:
+    """How long it took, how much of the recording that is, and what is missing."""
+    account = outcome.account
+    say(console, _headline(outcome), "bold")
+    show_rows(console, _rows(outcome))
+    if account.left_out:
+        say(console, "not run:")
+    shown = account.left_out[:_SHOWN]
+    show_rows(
+        console,
+        [
+            (f"{account.share(item):6.2%}", f"{item.name} ({item.count}): {item.reason}")
+            for item in shown
+        ],
+    )
+    if len(account.left_out) > _SHOWN:
+        say(console, f"  and {len(account.left_out) - _SHOWN} more; --json has all")
+
+
+def _headline(outcome: Outcome) -> str:
+    account = outcome.account
+    of = "of the operators' time" if account.timed else "of the operators"
+    told = f"{account.runs} of {number_of(account.operations, 'operation')}"
+    text = f"{told} run, {account.coverage:.2%} {of}"
+    return text if not outcome.spans_ns else f"{outcome.span_ns / 1e6:,.3f} ms; {text}"
+
+
+def _rows(outcome: Outcome) -> list[tuple[str, object]]:
+    account, spans = outcome.account, outcome.spans_ns
+    rows: list[tuple[str, object]] = []
+    if spans:
+        low, high = min(spans) / 1e6, max(spans) / 1e6
+        rows.append(("iterations", f"{len(spans)}, of {low:,.3f} to {high:,.3f} ms"))
+    if account.recorded_span_ns:
+        rows.append(("recorded", f"{account.recorded_span_ns / 1e6:,.3f} ms, with the profiler"))
+        rows.append(("between operations", f"{account.gaps_ns / 1e6:,.3f} ms of it"))
+    rows.append(("tensors", f"{size(account.peak_bytes)} at once"))
+    if account.opened:
+        rows.append(("opened", _opened(account)))
+    return rows + [("changed", text) for text in outcome.changed]
+
+
+def _opened(account: Account) -> str:
+    what = number_of(account.opened, "operator")
+    text = f"{what} gave way to those that they called"
+    return f"{text}; {account.opened_ns / 1e6:,.3f} ms were their own" if account.timed else text
