@@ -16,7 +16,7 @@ from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load
 from chakra_et.replay import Replay
-from chakra_et.whatif import Answer, ask, parse_edit
+from chakra_et.whatif import FORMS, Answer, Change, ask, parse_edit
 
 EXAMPLES: Final = {
     "whatif": (
@@ -29,6 +29,8 @@ EXAMPLES: Final = {
             "another batch, by a table",
         ),
         ("chakra whatif DIR --set device=h100.json", "device work by a table of another device"),
+        ("chakra whatif DIR --set layers=48 --set dp=16 -o OUT", "a larger model, more replicas"),
+        ("chakra whatif DIR --set bucket=50MB", "gradients summed in larger buckets"),
         ("chakra whatif DIR --set overlap=off", "transfers that overlap with nothing"),
         ("chakra whatif DIR --set remove:type=COMM_COLL=yes", "no collectives at all"),
         ("chakra whatif DIR --set jitter=0.05,1 --set network=5,100 -o OUT", "both; ETs written"),
@@ -45,10 +47,7 @@ def whatif_command(
         typer.Option(
             "--set",
             metavar="EDIT",
-            help="time:SELECTOR=FACTOR, straggler=RANK:FACTOR, jitter=SHARE[,SEED], "
-            "remove:SELECTOR=yes, overlap=off, network=US,GB_PER_S|TOPOLOGY, "
-            "delay:SELECTOR=US[,RANK], lengths=OLD:NEW[,...][,TABLE], device=TABLE[:NAME]. May be "
-            "repeated; edits apply in their order.",
+            help=f"{', '.join(FORMS.values())}. May be repeated; edits apply in their order.",
             show_default=False,
         ),
     ],
@@ -86,13 +85,7 @@ def whatif_command(
 
 def _show(console: Console, answer: Answer) -> None:
     for change in answer.changes:
-        if not change.nodes:
-            say(console, f"{change.what}: fits nothing", "yellow")
-        elif change.source == "order":
-            say(console, f"{change.what}: {change.nodes:,} waits added")
-        else:
-            took = f"{change.before_ns / 1e6:.3f} to {change.after_ns / 1e6:.3f} ms"
-            say(console, f"{change.what}: {change.nodes:,} nodes, {took} ({change.source})")
+        _show_change(console, change)
     if answer.network is not None:
         say(console, f"{answer.network}: transfers between ranks (model)")
     table = Table(box=None, padding=(0, 1, 0, 0))
@@ -104,6 +97,28 @@ def _show(console: Console, answer: Answer) -> None:
     show_table(console, table)
     for when, done in (("before", answer.before), ("after", answer.after)):
         say(console, f"{when}: {_bound(done)}")
+
+
+def _show_change(console: Console, change: Change) -> None:
+    """What an edit recognised, what it changed, and where the times come from."""
+    took = f"{change.before_ns / 1e6:.3f} to {change.after_ns / 1e6:.3f} ms"
+    if change.source == "structure":
+        for told in change.told:
+            say(console, f"recognised: {told}")
+        if not change.nodes:
+            say(console, f"{change.what}: so it is already", "yellow")
+            return
+        say(console, f"{change.what}: {change.nodes:,} nodes after it, {took} in all")
+    elif not change.nodes:
+        say(console, f"{change.what}: fits nothing", "yellow")
+    elif change.source == "order":
+        say(console, f"{change.what}: {change.nodes:,} waits added")
+    else:
+        say(console, f"{change.what}: {change.nodes:,} nodes, {took} ({change.source})")
+    for what, counts in (("times", change.provenance), ("left out", change.left_out)):
+        if counts:
+            listed = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+            say(console, f"  {what}: {listed}")
 
 
 def _rows(before: Replay, after: Replay) -> list[tuple[str, int, int]]:

@@ -34,8 +34,12 @@ class Layout:
     evidence: dict[str, str]
 
 
-def find_layout(sources: Sequence[Source], kin: Sequence[Kin], told: Grid | None) -> Layout:
+def find_layout(
+    sources: Sequence[Source], kin: Sequence[Kin], told: Grid | None, *, metadata: bool = True
+) -> Layout:
     """The layout that the user told, that the metadata tell, or that groups and messages show.
+
+    Without `metadata`, what they tell of a grid is not looked at.
 
     Raises ChakraError where groups do not lie on a grid, or on the one that was told.
     """
@@ -48,7 +52,7 @@ def find_layout(sources: Sequence[Source], kin: Sequence[Kin], told: Grid | None
             )
         _check(kin, told, "--grid")
         return Layout(told, dict.fromkeys(told.axes, "told"))
-    grid = _from_metadata(sources)
+    grid = _from_metadata(sources) if metadata else None
     if grid is not None and grid.world_size == count:
         _check(kin, grid, "the metadata's grid")
         return Layout(grid, dict.fromkeys(grid.axes, "metadata"))

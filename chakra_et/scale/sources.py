@@ -67,11 +67,12 @@ def read_sources(path: Path, step: Callable[[int, int], None]) -> list[Source]:
                 path=file,
                 remedy="Number the ranks from 0 without gaps, in names and in metadata.",
             )
-        sources[rank] = _source(trace, rank, len(files), file)
+        sources[rank] = source_of(trace, rank, len(files), file)
     return [sources[rank] for rank in sorted(sources)]
 
 
-def _source(trace: Trace, rank: int, world_size: int, path: Path) -> Source:
+def source_of(trace: Trace, rank: int, world_size: int, path: Path) -> Source:
+    """What the trace of a rank says. Raises ChakraError where groups or peers cannot be told."""
     used = [trace.nodes.names[code] for code in np.unique(trace.nodes.name_code).tolist()]
     wrappers = {called for word, called in _WRAPPERS.items() if any(word in name for name in used)}
     return Source(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from chakra_et.model import TraceSet
-from chakra_et.replay import Replay, replay
+from chakra_et.replay import Replay, TransferModel, replay
 from chakra_et.whatif.edit import Change, Edit
+from chakra_et.whatif.plan_edits import change_plan
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Answer:
     @property
     def span_change(self) -> float:
         """The share by which the longest rank's span changes."""
-        before, after = _span(self.before), _span(self.after)
+        before, after = span_of(self.before), span_of(self.after)
         return after / before - 1 if before else 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -37,16 +39,42 @@ class Answer:
         }
 
 
+@dataclass(frozen=True)
+class Edited:
+    """Traces after edits: with what changed, and the network that transfers go over, if any."""
+
+    traces: TraceSet
+    changes: list[Change]
+    network: TransferModel | None
+    network_text: str | None
+
+
+def edit(traces: TraceSet, edits: Sequence[Edit]) -> Edited:
+    """Apply edits in their order. Neighbours that change a model's plan are made at once."""
+    changes: list[Change] = []
+    over: Edit | None = None
+    for of_plan, group in groupby(edits, key=lambda each: each.plan is not None):
+        some = list(group)
+        if of_plan:
+            traces, change = change_plan(traces, [e.plan for e in some if e.plan is not None])
+            changes.append(change)
+            continue
+        for each in some:
+            traces, told = each.apply(traces)
+            changes += [] if told is None else [told]
+            over = each if each.network is not None else over
+    if over is None:
+        return Edited(traces, changes, None, None)
+    return Edited(traces, changes, over.network, over.text)
+
+
 def ask(traces: TraceSet, edits: Sequence[Edit]) -> Answer:
     """Replay traces, apply edits in their order, and replay again."""
-    edited, changes, network = traces, [], None
-    for edit in edits:
-        edited, change = edit.apply(edited)
-        changes += [] if change is None else [change]
-        network = edit if edit.network is not None else network
-    after = replay(edited, network=None if network is None else network.network)
-    return Answer(replay(traces), after, changes, None if network is None else network.text)
+    edited = edit(traces, edits)
+    after = replay(edited.traces, network=edited.network)
+    return Answer(replay(traces), after, edited.changes, edited.network_text)
 
 
-def _span(done: Replay) -> int:
+def span_of(done: Replay) -> int:
+    """The span of the rank that takes longest, in ns."""
     return max((figures.span_ns for figures in done.figures.values()), default=0)

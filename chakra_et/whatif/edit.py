@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
+from chakra_et.errors import ChakraError
 from chakra_et.model import Nodes, Trace, TraceSet, set_time_parts
 from chakra_et.replay import TransferModel
 from chakra_et.replay.columns import Columns, columns_of
+
+if TYPE_CHECKING:
+    from chakra_et.whatif.plan_edits import PlanChange
+
+
+class MissedError(ChakraError):
+    """The pattern of an edit is not there: `problem` says what was looked for and missed."""
+
+    def __init__(
+        self, missed: str, remedy: str = "docs/whatif.md says what each edit looks for."
+    ) -> None:
+        super().__init__(missed, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -21,7 +34,9 @@ class Change:
 
     `source` says where the new times come from: `scaled` or `drawn` from the recorded ones,
     `added`, `gone`, `order` where only waits changed, or for a table of kernel times how many
-    calls have which provenance.
+    calls have which provenance. Of a change of `structure`, `nodes` are those of the new run, and
+    `provenance` counts them by where their times come from; `told` says what was recognised,
+    `left_out` counts what the new run lacks.
     """
 
     what: str
@@ -29,19 +44,31 @@ class Change:
     before_ns: int
     after_ns: int
     source: str
+    provenance: Mapping[str, int] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return dict(self.__dict__)
+        return {
+            **self.__dict__,
+            "provenance": dict(self.provenance),
+            "told": list(self.told),
+            "left_out": dict(self.left_out),
+        }
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit with its value: what becomes of traces, and with which network they run."""
+    """One edit with its value: what becomes of traces, and with which network they run.
+
+    Edits of a model's plan have `plan`, so that several of them are made at once.
+    """
 
     text: str
     apply: Callable[[TraceSet], tuple[TraceSet, Change | None]]
     network: TransferModel | None = None
+    plan: PlanChange | None = None
 
 
 Maker: TypeAlias = Callable[[str, str, str], Edit]

@@ -17,6 +17,7 @@ from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
 from chakra_et.whatif.delay import delay
 from chakra_et.whatif.edit import Change, Edit, Maker, computes, scaled, with_parts
+from chakra_et.whatif.plan_edits import PLAN_EDITS, PLAN_FORMS
 from chakra_et.whatif.retime import other_device, other_lengths
 from chakra_et.whatif.values import number, numbers, rank_and_factor
 
@@ -136,6 +137,7 @@ EDITS: Final[dict[str, Maker]] = {
     "delay": delay,
     "lengths": other_lengths,
     "device": other_device,
+    **PLAN_EDITS,
 }
 FORMS: Final = {
     "time": "time:SELECTOR=FACTOR",
@@ -147,6 +149,7 @@ FORMS: Final = {
     "delay": "delay:SELECTOR=US[,RANK]",
     "lengths": "lengths=OLD:NEW[,OLD:NEW...][,TABLE]",
     "device": "device=TABLE[:NAME]",
+    **PLAN_FORMS,
 }
 """How each edit is written."""
 _SELECTING: Final = ("time", "remove", "delay")

@@ -10,6 +10,7 @@ from chakra_et.errors import ChakraError
 _GREATEST: Final = 1e9
 """Times of hours, this many times as long, still fit 63 bits of nanoseconds."""
 _DIGITS: Final = 9
+_UNITS: Final = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def number(text: str, value: str, least: float) -> float:
@@ -47,3 +48,21 @@ def rank_and_factor(text: str, value: str) -> tuple[int, float]:
             remedy="Write straggler=3:1.1.",
         )
     return int(rank), number(text, factor, least=0)
+
+
+def whole(text: str, value: str, least: int) -> int:
+    """A whole number that is not below `least`; `text` is the edit, for the error."""
+    if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS and int(value) >= least):
+        raise ChakraError(
+            f"{text}: expected a whole number from {least} on, got {value!r}",
+            remedy="chakra whatif -h shows how edits are written.",
+        )
+    return int(value)
+
+
+def size_bytes(text: str, value: str) -> int:
+    """A size in bytes, as in `25MB`, `1MiB` or `4096`."""
+    for unit, factor in _UNITS.items():
+        if value.endswith(unit):
+            return max(1, int(number(text, value.removesuffix(unit), least=0) * factor))
+    return whole(text, value, least=1)

@@ -1,0 +1,164 @@
+"""Edits of how a model is built and run: its sizes, degrees of parallelism, and options.
+
+A run that follows a plan node by node is written anew after another plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from chakra_et.build import DTYPES
+from chakra_et.errors import ChakraError
+from chakra_et.model import TraceSet
+from chakra_et.whatif.edit import Change, Edit, MissedError
+from chakra_et.whatif.transformer import Recognised, rebuild, recognise
+from chakra_et.whatif.values import size_bytes, whole
+from chakra_et.workloads.model import Model
+from chakra_et.workloads.plan import Plan, Recompute, Schedule
+
+_SIZES: Final = ("layers", "hidden", "ffn", "heads")
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    """Fields of a plan with other values: `fields` are told the plan, `model` is of the model."""
+
+    text: str
+    fields: Callable[[Plan], dict[str, Any]] = lambda _: {}
+    model: tuple[tuple[str, int], ...] = ()
+
+
+def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceSet, Change]:
+    """The run after changes of its plan, all made at once.
+
+    Raises MissedError where the run follows no plan, or where none can run that has these changes.
+    """
+    text = " ".join(change.text for change in changes)
+    try:
+        found = recognise(traces)
+        plan = changed(found.plan, changes)
+    except ChakraError as error:
+        raise MissedError(f"{text}: {error.problem}", error.remedy or "") from error
+    told = (_told(found),)
+    if plan == found.plan:
+        return traces, Change(text, 0, 0, 0, "structure", told=told)
+    made = rebuild(found, plan)
+    before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
+                     for each in (traces, made.traces))  # fmt: skip
+    nodes = sum(len(trace.nodes) for trace in made.traces.values())
+    return made.traces, Change(
+        text, nodes, before, after, "structure", made.provenance, told, found.seen.left_out
+    )
+
+
+def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
+    """The plan after changes. As many micro-batches as before, unless one of them says otherwise.
+
+    Raises ChakraError where what is wanted does not fit together.
+    """
+    fields: dict[str, Any] = {}
+    sizes = {name: getattr(plan.model, name) for name in plan.model.__struct_fields__}
+    for change in changes:
+        fields |= change.fields(plan)
+        sizes |= dict(change.model)
+    if not sizes["head_size"] and sizes["hidden"] % sizes["heads"]:
+        raise ChakraError(
+            f"hidden {sizes['hidden']} is not a multiple of {sizes['heads']} heads",
+            remedy="Choose sizes that divide each other.",
+        )
+    micro_batch, dp = (fields.get(name, getattr(plan, name)) for name in ("micro_batch", "dp"))
+    fields.setdefault("global_batch", micro_batch * dp * plan.micro_batches)
+    return replace(plan, model=Model(**sizes), **fields)
+
+
+def _told(found: Recognised) -> str:
+    plan, model = found.plan, found.plan.model
+    axes = ", ".join(f"{axis} {getattr(plan, axis)} ({why})" for axis, why in found.evidence.items()
+                     if axis in ("tp", "cp", "dp", "pp") and getattr(plan, axis) > 1)  # fmt: skip
+    return (
+        f"a step of {model.layers} layers, hidden {model.hidden}, {model.heads} heads, "
+        f"ffn {model.ffn}, {plan.schedule.value}, {plan.micro_batches} micro-batches of "
+        f"{plan.micro_batch} x {plan.sequence} tokens, {plan.dtype}" + (f"; {axes}" if axes else "")
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# How edits are written
+
+
+def _edit(change: PlanChange) -> Edit:
+    return Edit(change.text, lambda traces: change_plan(traces, [change]), plan=change)
+
+
+def _number(name: str) -> Callable[[str, str, str], Edit]:
+    """An edit of a field of the plan, or of the model, that is a whole number."""
+
+    def made(text: str, _: str, value: str) -> Edit:
+        wanted = whole(text, value, least=1)
+        if name in _SIZES:
+            return _edit(PlanChange(text, model=((name, wanted),)))
+        return _edit(PlanChange(text, lambda _: {name: wanted}))
+
+    return made
+
+
+def _one_of(name: str, values: dict[str, Any]) -> Callable[[str, str, str], Edit]:
+    """An edit of a field of the plan that has few values."""
+
+    def made(text: str, _: str, value: str) -> Edit:
+        if value not in values:
+            raise ChakraError(f"{text}: expected one of {', '.join(values)}", remedy="See -h.")
+        return _edit(PlanChange(text, lambda _: {name: values[value]}))
+
+    return made
+
+
+def _schedule(text: str, _: str, value: str) -> Edit:
+    """The order of passes, with the chunks of an interleaved one."""
+    name, _, chunks = value.partition(":")
+    if name not in [each.value for each in Schedule] or bool(chunks) != (name == "interleaved"):
+        raise ChakraError(
+            f"{text}: expected one of 1f1b, gpipe, zero-bubble, interleaved:CHUNKS",
+            remedy="Write schedule=interleaved:2.",
+        )
+    wanted = {"schedule": Schedule(name), "chunks": whole(text, chunks, 2) if chunks else 1}
+    return _edit(PlanChange(text, lambda _: wanted))
+
+
+def _zero(text: str, _: str, value: str) -> Edit:
+    """What replicas divide among themselves."""
+    stage = whole(text, value, least=0)
+    return _edit(PlanChange(text, lambda _: {"zero": stage}))
+
+
+def _bucket(text: str, _: str, value: str) -> Edit:
+    """The most bytes of gradients that are summed at once, while the backward pass goes on."""
+    size = 0 if value == "all" else size_bytes(text, value)
+    return _edit(
+        PlanChange(text, lambda plan: {"overlap": True, "bucket": size // plan.gradient_element})
+    )
+
+
+PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
+    **{name: _number(name) for name in (*_SIZES, "dp", "tp", "pp", "sequence")},
+    "micro_batch": _number("micro_batch"),
+    "global_batch": _number("global_batch"),
+    "schedule": _schedule,
+    "sequence_parallel": _one_of("sequence_parallel", {"on": True, "off": False}),
+    "precision": _one_of("dtype", {name: name for name in DTYPES if name[:2] in ("fp", "bf")}),
+    "recompute": _one_of("recompute", {each.value: each for each in Recompute}),
+    "zero": _zero,
+    "bucket": _bucket,
+}
+PLAN_FORMS: Final = {
+    **{name: f"{name}=N" for name in (*_SIZES, "dp", "tp", "pp", "sequence", "micro_batch",
+                                      "global_batch", "zero")},
+    "schedule": "schedule=1f1b|gpipe|zero-bubble|interleaved:CHUNKS",
+    "sequence_parallel": "sequence_parallel=on|off",
+    "precision": "precision=TYPE",
+    "recompute": "recompute=none|selective|full",
+    "bucket": "bucket=SIZE|all",
+}  # fmt: skip
+"""How each edit is written."""

@@ -1,0 +1,6 @@
+"""Steps of training a transformer: recognised in their graphs, written anew with other sizes."""
+
+from chakra_et.whatif.transformer.rebuild import Rebuilt, rebuild
+from chakra_et.whatif.transformer.recognise import Recognised, recognise
+
+__all__ = ["Rebuilt", "Recognised", "rebuild", "recognise"]

@@ -1,0 +1,234 @@
+"""A run that is edited from one plan to another is the run that the other plan makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from llm_plans import DENSE, interleaved, plans
+
+from chakra_et.model import Trace, TraceSet
+from chakra_et.replay import network_of, replay
+from chakra_et.whatif import Edited, MissedError, edit, parse_edit
+from chakra_et.whatif.transformer import recognise
+from chakra_et.workloads import Model, Plan, Recompute, Roofline, Schedule, device, generate
+
+ROOFLINE = Roofline(device("a100"))
+
+
+def model(**changed: Any) -> Model:
+    return Model(**{name: getattr(DENSE, name) for name in DENSE.__struct_fields__}
+                 | {"layers": 4} | changed)  # fmt: skip
+
+
+START = Plan(model=model(), tp=2, pp=2, dp=2, sequence=64, global_batch=8)
+GRID = {
+    "dp=4": replace(START, dp=4, global_batch=16),
+    "dp=1": replace(START, dp=1, global_batch=4),
+    "dp=4 global_batch=8": replace(START, dp=4, global_batch=8),
+    "pp=4": replace(START, pp=4),
+    "pp=1": replace(START, pp=1),
+    "tp=4": replace(START, tp=4),
+    "tp=1": replace(START, tp=1),
+    "layers=6": replace(START, model=model(layers=6)),
+    "layers=3": replace(START, model=model(layers=3)),
+    "hidden=128": replace(START, model=model(hidden=128)),
+    "ffn=192 heads=8": replace(START, model=model(ffn=192, heads=8)),
+    "sequence=128": replace(START, sequence=128),
+    "precision=fp32": replace(START, dtype="fp32"),
+    "recompute=full": replace(START, recompute=Recompute.FULL),
+    "sequence_parallel=on": replace(START, sequence_parallel=True),
+    "schedule=interleaved:2": replace(START, schedule=Schedule.INTERLEAVED, chunks=2),
+    "schedule=gpipe": replace(START, schedule=Schedule.GPIPE),
+    "zero=0 bucket=40000": replace(START, zero=0, overlap=True, bucket=10000),
+    "layers=8 dp=4 tp=1 pp=4": replace(
+        START, model=model(layers=8), dp=4, tp=1, pp=4, global_batch=16
+    ),
+}
+
+
+def made(plan: Plan) -> TraceSet:
+    return generate(plan, ROOFLINE)
+
+
+def silent(traces: TraceSet) -> TraceSet:
+    """The set without a word of how it was made: only its graph is left."""
+    for trace in traces.values():
+        kept = [a for a in trace.metadata.attributes
+                if a.key.name not in ("workload", "grid", "coordinates", "producer")]  # fmt: skip
+        trace.metadata.attributes[:] = kept
+    return traces
+
+
+def edited(traces: TraceSet, text: str) -> Edited:
+    return edit(traces, [parse_edit(part) for part in text.split()])
+
+
+def same(a: TraceSet, b: TraceSet) -> bool:
+    """Whether nodes, edges, sizes, groups and times of all ranks are equal."""
+    return list(a) == list(b) and all(
+        a[rank].nodes.same(b[rank].nodes)
+        and a[rank].edges == b[rank].edges
+        and a[rank].groups == b[rank].groups
+        for rank in a
+    )
+
+
+def spans(traces: TraceSet) -> list[int]:
+    done = replay(traces, network=network_of("2,100", "network"))
+    return [figures.span_ns for figures in done.figures.values()]
+
+
+@pytest.mark.parametrize("text", GRID)
+def test_a_set_edited_to_a_plan_is_the_set_generated_for_it(text: str) -> None:
+    wanted = made(GRID[text])
+    after = edited(silent(made(START)), text)
+    assert same(after.traces, wanted)
+    assert spans(after.traces) == spans(wanted)
+    # What ran before has its time from there, what did not from the device that fits all of it.
+    assert set(after.changes[0].provenance) <= {"recorded", "model", "unknown"}
+
+
+@pytest.mark.parametrize("there", ["pp=4", "tp=1", "layers=6", "dp=1", "hidden=128", "zero=0"])
+def test_an_edit_is_undone_by_its_inverse(there: str) -> None:
+    back = {"pp=4": "pp=2", "tp=1": "tp=2", "layers=6": "layers=4", "dp=1": "dp=2",
+            "hidden=128": "hidden=64", "zero=0": "zero=1"}  # fmt: skip
+    before = made(START)
+    assert same(edited(edited(before, there).traces, back[there]).traces, before)
+
+
+def test_the_last_of_two_edits_of_one_size_counts_and_order_of_others_does_not() -> None:
+    before = made(START)
+    assert same(edited(before, "layers=6 layers=3").traces, edited(before, "layers=3").traces)
+    one, other = "dp=4 tp=1 layers=6", "layers=6 tp=1 dp=4"
+    assert same(edited(before, one).traces, edited(before, other).traces)
+    apart = edited(edited(edited(before, "dp=4").traces, "tp=1").traces, "layers=6")
+    assert same(edited(before, one).traces, apart.traces)
+
+
+def test_an_edit_to_what_is_there_changes_nothing() -> None:
+    before = made(START)
+    after = edited(before, "layers=4 dp=2 schedule=1f1b precision=bf16")
+    assert after.traces is before
+    assert after.changes[0].nodes == 0
+
+
+@given((plans | interleaved).filter(lambda plan: plan.world_size <= 8))
+@settings(max_examples=12)
+def test_a_plan_is_recognised_from_its_graph_alone(plan: Plan) -> None:
+    """Every plan makes the graph that the recognised one makes; what no graph tells may differ."""
+    found = recognise(silent(generate(plan))).plan
+    assert same(silent(generate(found)), silent(generate(plan)))
+    told = ("tp", "pp", "dp", "cp", "micro_batch", "global_batch", "sequence", "dtype", "chunks")
+    assert [getattr(found, name) for name in told] == [getattr(plan, name) for name in told]
+    for name in ("layers", "hidden", "heads", "ffn", "gated"):
+        assert getattr(found.model, name) == getattr(plan.model, name)
+
+
+def test_names_of_nodes_do_not_matter_and_are_kept() -> None:
+    before = silent(made(START))
+    for trace in before.values():
+        trace.nodes.names = [f"op{len(name)}.{hash(name)}" for name in trace.nodes.names]
+    after = edited(before, "layers=6").traces
+    assert set(after[0].nodes.names) == set(before[0].nodes.names)
+
+
+def test_times_that_vary_stay_where_they_were() -> None:
+    """A slow layer stays slow when stages move; what is new takes the usual time."""
+    before = made(START)
+    for trace in before.values():
+        layer = trace.nodes.attributes.dense("layer", -1, np.int64)
+        trace.nodes.duration_ns[layer == 3] *= 3
+    after = edited(before, "pp=4")
+    slow = [
+        int(ns)
+        for trace in after.traces.values()
+        for ns in trace.nodes.duration_ns[trace.nodes.attributes.dense("layer", -1, np.int64) == 3]
+    ]
+    usual = [
+        int(ns)
+        for trace in made(GRID["pp=4"]).values()
+        for ns in trace.nodes.duration_ns[trace.nodes.attributes.dense("layer", -1, np.int64) == 3]
+    ]
+    assert slow == [3 * ns for ns in usual]
+    assert after.changes[0].provenance["recorded"] > 0
+
+
+def test_other_shapes_scale_by_the_rates_of_the_run_where_no_device_fits() -> None:
+    before = made(START)
+    for trace in before.values():
+        trace.nodes.duration_ns = trace.nodes.duration_ns * 5 // 3
+    after = edited(before, "hidden=128")
+    assert after.changes[0].provenance["extrapolated"] > 0
+    grown = sum(int(t.nodes.duration_ns.sum()) for t in after.traces.values())
+    assert grown > sum(int(t.nodes.duration_ns.sum()) for t in before.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals
+
+
+def without(name: str) -> TraceSet:
+    traces = made(START)
+    for trace in traces.values():
+        table = trace.nodes.attributes
+        for column in table.named(name):
+            table.remove(column, column.rows)
+    return traces
+
+
+@pytest.mark.parametrize("name", ["op_type", "phase", "layer", "micro_batch"])
+def test_a_run_that_does_not_tell_its_steps_is_refused(name: str) -> None:
+    with pytest.raises(MissedError, match=f"nodes with {name}"):
+        edited(without(name), "pp=4")
+
+
+def test_a_graph_that_differs_in_one_node_is_refused_by_name() -> None:
+    traces = made(START)
+    row = int(np.flatnonzero(traces[3].nodes.name == "mlp.up")[1])
+    size = next(c for c in traces[3].nodes.attributes.columns if c.key.name == "num_ops")
+    size.values[np.searchsorted(size.rows, row)] += 2
+    with pytest.raises(MissedError, match=r"node \d+ of rank 3, 'mlp.up', has another num_ops"):
+        edited(traces, "tp=4")
+
+
+def test_an_edge_that_is_missing_is_noticed() -> None:
+    traces = made(START)
+    edges = traces[0].edges
+    keep = np.ones(len(edges), np.bool_)
+    keep[len(edges) // 2] = False
+    traces = TraceSet({**traces, 0: Trace(traces[0].nodes, edges.select(keep), traces[0].metadata)})
+    with pytest.raises(MissedError, match="has another edges"):
+        edited(traces, "layers=6")
+
+
+def test_ranks_that_are_missing_are_named() -> None:
+    traces = made(START)
+    with pytest.raises(MissedError, match="all ranks from 0 on"):
+        edited(TraceSet({rank: traces[rank] for rank in (0, 1, 5)}), "dp=4")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("tp=3", "tp 3 does not divide"), ("layers=1", "2 stages for 1 layers"),
+     ("hidden=100", "not a multiple"), ("global_batch=7", "does not divide"),
+     ("schedule=interleaved:8", "16 stages for 4 layers")],
+)  # fmt: skip
+def test_what_does_not_fit_together_is_refused(text: str, why: str) -> None:
+    with pytest.raises(MissedError, match=why):
+        edited(made(START), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["layers=0", "layers=two", "dp=-1", "schedule=interleaved", "schedule=lifo", "recompute=some",
+     "precision=int64", "sequence_parallel=1", "bucket=", "bucket=5XB", "layers:x=3", "zero=9x"],
+)  # fmt: skip
+def test_values_that_say_nothing_are_refused(text: str) -> None:
+    from chakra_et import ChakraError
+
+    with pytest.raises(ChakraError):
+        parse_edit(text)
