@@ -24,8 +24,9 @@ from chakra_et.workloads import Plan, device, load_model
 
 MODEL: Final = 'name = "Small"\nlayers = 8\nhidden = 64\nheads = 8\nffn = 128\nvocabulary = 512\n'
 """Stands in for models of 7 to 175 billion parameters."""
-RECORDED: Final = ("run", "recorded", "recordings", "dlrm8")
-SETS: Final = ("DIR", "traces", "before", "after", "few", "OUT")
+RECORDED: Final = ("run", "recorded", "recordings", "dlrm8", "resnet", "bert")
+SETS: Final = ("DIR", "DIR1", "DIR2", "traces", "before", "after", "few", "OUT")
+TABLES: Final = ("table.json", "a100.json", "h100.json")
 ETS: Final = ("trace.0.et", "trace.et", "t.et", "a.et", "b.et")
 COLUMNS: Final = (
     "Layername comp_time input_loc input_size weight_loc weight_size output_loc output_size "
@@ -97,6 +98,9 @@ def stock(folder: Path) -> None:
     _simulated(folder)
     small = ("--model", folder / "small.toml", "--tp", 2, "--dp", 2)
     assert chakra("generate", "llm", *small, "-o", folder / "set").code == 0
+    assert chakra("fit", first, "-o", folder / TABLES[0]).code == 0
+    for name in TABLES[1:]:
+        shutil.copy(folder / TABLES[0], folder / name)
     for place in ("SIM/extern/chakra", "astra-sim/extern/graph_frontend/chakra", "path/to/chakra"):
         (folder / place).mkdir(parents=True)
 
