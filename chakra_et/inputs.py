@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import by_name, look
 from chakra_et.errors import FormatError
+from chakra_et.io.cores import usable_cores
 from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
-from chakra_et.io.worker import Worker
+from chakra_et.io.worker import Worker, in_worker
 
 if TYPE_CHECKING:
     from chakra_et.recording import DeviceTrace, HostTrace
 
 _LARGE_BYTES: Final = 24 << 20
+_LABELLED_RANK: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
 _RANK_IN_NAME: Final = (
-    re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE),
     # The end of a version number, as in `trace_1.0.2.json`, is no rank.
     re.compile(r"(?<!\d\.\d)(?<!\d\.\d\d)\.(\d{1,9})\.(?:json|et)"),
     re.compile(r"[-_](\d{1,9})\.(?:json|et)"),
 )
+_PID_IN_NAME: Final = re.compile(r"_(\d{1,10})\.(?:[\w-]+\.)?\d{10,}\.pt\.trace\.json")
+"""As torch's handler for TensorBoard has it: `HOST_PID.TIME.pt.trace.json`."""
+_AXIS_IN_NAME: Final = re.compile(r"-(TP|PP)-(\d{1,9})(?=[-.])")
 _RANK_FOLDER: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
 
 
@@ -121,28 +124,55 @@ def open_input(path: str | Path, name: str | None = None) -> Input:
     with reading(path, "an input"):
         form, head = look(path)
         identity = form.identify(head)
-    rank = identity.rank
+    rank, pid = identity.rank, identity.pid
     if rank is None:
-        rank = rank_in_name(path if name is None else name)
-    return Input(
-        path, name or str(path), form, identity.pid, rank, identity.world_size, identity.detail
-    )
+        rank = rank_in_name(path if name is None else name, pid)
+    if pid is None and form.view is View.DEVICE:
+        pid = pid_in_name(path)
+    return Input(path, name or str(path), form, pid, rank, identity.world_size, identity.detail)
 
 
-def rank_in_name(path: str | Path) -> int | None:
+def rank_in_name(path: str | Path, pid: int | None = None) -> int | None:
     """The rank that a file's name tells (`rank3_trace.json`, `host.3.json.gz`), or None.
 
-    Of a relative path, a directory `rank3` tells it, too.
+    Of a relative path, a directory `rank3` tells it, too. A number that is the process id is none.
     """
     path = Path(path)
+    if match := _LABELLED_RANK.search(path.name):
+        return int(match[1])
     for pattern in _RANK_IN_NAME:
-        match = pattern.search(path.name)
-        if match:
+        if (match := pattern.search(path.name)) and int(match[1]) != pid:
             return int(match[1])
     if path.is_absolute():
         return None
     folders = (_RANK_FOLDER.fullmatch(folder.name) for folder in path.parents)
     return next((int(match[1]) for match in folders if match), None)
+
+
+def pid_in_name(path: str | Path) -> int | None:
+    """The process that a profile's name tells, as torch's handler gives it, or None."""
+    match = _PID_IN_NAME.search(Path(path).name)
+    return None if match is None else int(match[1])
+
+
+def with_ranks_of_axes(inputs: list[Input]) -> list[Input]:
+    """Inputs whose names tell their place on axes (`run-TP-1-PP-0.trace.json.gz`) with ranks.
+
+    That is told only of a set in which no other rank is. Stages of a pipeline are the outer axis,
+    tensor-parallel ranks the inner one, which counts all ranks of a stage; if that does not tell
+    files apart, none gets a rank.
+    """
+    places = {
+        at: (int(told.get("PP", 0)), int(told["TP"]))
+        for at, item in enumerate(inputs)
+        if "TP" in (told := dict(_AXIS_IN_NAME.findall(Path(item.name).name)))
+    }
+    known = any(item.rank is not None for item in inputs)
+    if known or len(set(places.values())) < len(places):
+        return inputs
+    width = 1 + max((inner for _, inner in places.values()), default=0)
+    ranks = {at: outer * width + inner for at, (outer, inner) in places.items()}
+    return [replace(item, rank=ranks.get(at)) for at, item in enumerate(inputs)]
 
 
 def read_both(
@@ -158,7 +188,8 @@ def read_both(
     ):
         if given is not None and given.view is not view:
             raise given.refused(wanted)
-    if host is not None and device is not None and device.is_large and (os.cpu_count() or 1) > 1:
+    beside = not in_worker() and usable_cores() > 1
+    if host is not None and device is not None and device.is_large and beside:
         with Worker(__name__, "read_input", device, strict) as worker:
             return host.read(strict), worker.result()
     return (

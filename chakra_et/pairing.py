@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError
-from chakra_et.inputs import Input
+from chakra_et.inputs import Input, with_ranks_of_axes
 from chakra_et.search import PassedOver, find_inputs
 
 
@@ -56,7 +56,7 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
     directory; where there is but one of each kind, they are a pair. Raises ChakraError where
     several host traces are of the process of one profile.
     """
-    found = list(inputs)
+    found = with_ranks_of_axes(list(inputs))
     hosts = [item for item in found if item.view is View.HOST]
     devices = [item for item in found if item.view is View.DEVICE]
     pairs = [
@@ -70,10 +70,12 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
         lambda c: True,
     ]
     for key in keys:
-        for host, device in _matches(hosts, devices, key):
+        matches = _matches(hosts, devices, key)
+        for host, device in matches:
             pairs.append(Pair(host, device, host.rank if device.rank is None else device.rank))
-            hosts.remove(host)
-            devices.remove(device)
+        taken = {id(item) for match in matches for item in match}
+        hosts = [host for host in hosts if id(host) not in taken]
+        devices = [device for device in devices if id(device) not in taken]
     _refuse_ambiguous(hosts, devices)
     strays = _strays(hosts, pairs)
     pairs += [Pair(host, None, host.rank) for host in hosts if host not in strays]

@@ -7,7 +7,7 @@ an earlier run can be told from files of other makers, which are never removed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -22,11 +22,31 @@ MANIFEST: Final = ".chakra-et.json"
 _NAMED: Final = 5
 
 
+class FileState(msgspec.Struct, frozen=True):
+    """A file's name, size and hash."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a file of a run was when it was written, and what it was made of."""
+
+    bytes: int
+    sha256: str
+    inputs: list[FileState]
+
+
 class Manifest(msgspec.Struct):
-    """The content of a manifest: for each prefix, the names of the files of its run."""
+    """The content of a manifest: for each prefix, the names of the files of its run.
+
+    `origins` tells more of files that were converted, by name.
+    """
 
     format: str = "chakra-et manifest 1"
     runs: dict[str, list[str]] = {}
+    origins: dict[str, Origin] = {}
 
 
 class RunDirectory:
@@ -57,14 +77,32 @@ def run_directory(target: Path, prefix: str, force: bool = False) -> Iterator[Ru
     with staging_directory(target) as stage:
         run = RunDirectory(target, stage)
         yield run
-        manifest = _read(target)
-        for name in run.sources:
-            refuse_input(target / name)
-        _make_room(target, prefix, set(run.sources), manifest, force)
-        for name, source in run.sources.items():
-            move_output(source, target / name)
-        manifest.runs[prefix] = sorted(run.sources)
-        write_json(manifest, target / MANIFEST)
+        publish(target, prefix, run.sources, force)
+
+
+def publish(
+    target: Path,
+    prefix: str,
+    sources: Mapping[str, Path],
+    force: bool = False,
+    origins: Mapping[str, Origin] | None = None,
+) -> None:
+    """Move the files of a run to `target`, under the names that `sources` has them by.
+
+    The manifest keeps their `origins`. Raises as `run_directory` does.
+    """
+    manifest = _read(target)
+    for name in sources:
+        refuse_input(target / name)
+    _make_room(target, prefix, set(sources), manifest, force)
+    for name, source in sources.items():
+        move_output(source, target / name)
+    manifest.runs[prefix] = sorted(sources)
+    listed = {name for names in manifest.runs.values() for name in names}
+    others = {name: told for name, told in manifest.origins.items() if name not in sources}
+    kept = {**others, **(origins or {})}
+    manifest.origins = {name: kept[name] for name in sorted(listed & kept.keys())}
+    write_json(manifest, target / MANIFEST)
 
 
 def _read(target: Path) -> Manifest:

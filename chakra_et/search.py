@@ -31,6 +31,8 @@ class PassedOver:
     reason: str
     own: bool = False
     """Whether the file is a report or the like of this project."""
+    unreadable: bool = False
+    """Whether it is of no kind that is known, or damaged from its beginning."""
 
 
 @dataclass
@@ -154,7 +156,7 @@ def _take_folder(found: Found, folder: Path, names: list[str]) -> None:
         try:
             item = open_input(folder / name, name)
         except FormatError as error:
-            found.passed_over.append(PassedOver(name, error.problem))
+            found.passed_over.append(PassedOver(name, error.problem, unreadable=True))
             continue
         if item.view is View.NONE:
             found.passed_over.append(PassedOver(name, item.format.called, item.format.own))
@@ -164,7 +166,12 @@ def _take_folder(found: Found, folder: Path, names: list[str]) -> None:
     first = next((group for group in _PRECEDENCE if group & views), set())
     found.inputs += [item for item in taken if item.view in first]
     found.passed_over += [
-        PassedOver(item.name, f"{item.format.called}, beside recordings")
+        PassedOver(
+            item.name,
+            f"{item.format.called}, beside recordings",
+            # Two bytes tell an ET: a file of another name may be damaged.
+            unreadable=item.view is View.TRACE and not _ET_NAME.fullmatch(Path(item.name).name),
+        )
         for item in taken
         if item.view not in first
     ]

@@ -109,14 +109,15 @@ def test_an_interruption_ends_the_other_processes_and_leaves_nothing(
     """Were they not ended, this would take ten minutes."""
     begun: list[Worker] = []
 
-    def sleeping(*_: Any) -> Worker:
-        begun.append(Worker("time", "sleep", 600))
-        return begun[-1]
+    class Sleeping(Worker):
+        def ask(self, *_: object) -> None:
+            begun.append(self)
+            super().ask("time", "sleep", 600)
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("chakra_et.directory.Worker", sleeping)
+    monkeypatch.setattr("chakra_et.jobs.executors.Worker", Sleeping)
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 2)
     try:

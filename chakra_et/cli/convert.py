@@ -10,7 +10,7 @@ from rich.console import Console
 
 from chakra_et.cli.outputs import expect_directory
 from chakra_et.cli.progress import working
-from chakra_et.cli.show_report import show_conversions
+from chakra_et.cli.show_report import show_conversions, show_failures
 from chakra_et.cli.targets import (
     HOST_HELP,
     TARGET_HELP,
@@ -34,6 +34,7 @@ EXAMPLES: Final = {
     "convert": (
         ("chakra convert host.json device.json -o trace.0.et", "one rank, in any order"),
         ("chakra convert DIR -o OUT", "all ranks of a run, also below DIR or in an archive"),
+        ("chakra convert DIR -o OUT --resume", "go on where an earlier run was ended"),
         ("chakra convert DIR --for astra-sim -o OUT", "ready for the simulator"),
         ("chakra convert trace.0.et -o trace.0.json", "an ET as JSON, and back"),
         ("zcat profile.json.gz | chakra convert - -o trace.et.zst", "through a pipe"),
@@ -102,14 +103,22 @@ def convert_command(
         ),
     ] = False,
     jobs: Annotated[
-        int | None,
+        str,
         typer.Option(
             "--jobs",
             metavar="N",
-            help="Ranks to convert in parallel; by default as many as cores and memory allow.",
-            show_default=False,
+            help="Ranks to convert in parallel; auto is one for each core. Fewer run while memory "
+            "has no room for more.",
         ),
-    ] = None,
+    ] = "auto",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Keep the ranks that an earlier run, even one that was killed, converted to OUT "
+            "from the same files with the same options.",
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -132,7 +141,8 @@ def convert_command(
     """Make ETs of recordings, or write ETs in another form.
 
     A host trace and the profile of the same run become one ET; either may be missing. Each
-    conversion ends in a report of what became of every input record.
+    conversion ends in a report of what became of every input record. A rank that cannot be
+    converted is named at the end, with exit code 1; all others are written.
     """
     if output is None:
         raise ChakraError("no output", remedy="Say where to write with -o OUT.")
@@ -151,8 +161,11 @@ def convert_command(
         "align_clocks": align_clocks,
     }
     written = None if target is not None else output
+    workers = workers_asked(jobs)
     if not files:
-        _refuse_for_pairs(jobs=jobs, prefix=None if target is not None else prefix)
+        _refuse_for_pairs(
+            jobs=workers, resume=resume or None, prefix=None if target is not None else prefix
+        )
     name = prefix or "trace"
     with working("converting") as step:
         if files:
@@ -160,10 +173,12 @@ def convert_command(
                 files,
                 written,
                 prefix=name,
-                jobs=jobs,
+                jobs=workers,
                 force=force,
                 skip=output,
                 step=step,
+                resume=resume,
+                keep_going=True,
                 **options,
             )
         else:
@@ -178,8 +193,20 @@ def convert_command(
         show_conversions(console, conversions, verbose)
         if cured is not None:
             _show_cured(console, output, cured)
-    if cured is not None and cured.left.exit_code():
+    show_failures(conversions)
+    if conversions.failures or (cured is not None and cured.left.exit_code()):
         raise typer.Exit(1)
+
+
+def workers_asked(text: str) -> int | None:
+    """The number of workers that `--jobs` asks for; None for auto. Raises ChakraError."""
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ChakraError(
+            f"--jobs {text}: expected auto, or 1 or more", remedy="Give --jobs 1, or more."
+        )
+    return int(text)
 
 
 def _refuse_for_pairs(**options: Any) -> None:
@@ -195,6 +222,8 @@ def _content(conversions: Conversions, cured: Cured | None, alone: bool) -> dict
     """What `--report` writes: one report, or a list of them, and what was cured."""
     reports = [conversion.report.as_dict() for conversion in conversions]
     content = reports[0] if alone else {"conversions": reports}
+    if conversions.failures:
+        content["failures"] = [failure.as_dict() for failure in conversions.failures]
     return content if cured is None else {**content, "cures": cured.as_dict()}
 
 

@@ -1,8 +1,9 @@
-"""Signs of life during long work: on a terminal only, and gone when the work is done."""
+"""Signs of life during long work: a bar on a terminal, a line now and then in a log."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
@@ -11,8 +12,24 @@ from rich.console import Console
 
 _PATIENCE_S: Final = 0.7
 """Work that is over sooner shows nothing."""
+_LINES_S: Final = 30
+"""A log gets a line so often."""
 Step: TypeAlias = Callable[[int, int], None]
 """Takes how much is done, of how much."""
+
+
+class _Lines:
+    """A line for whoever reads a log, at most so often."""
+
+    def __init__(self, what: str, console: Console) -> None:
+        self._what, self._console = what, console
+        self._told_s = time.monotonic()
+
+    def step(self, done: int, of: int) -> None:
+        """Tell how far it is, if that was not told for long."""
+        if time.monotonic() - self._told_s >= _LINES_S:
+            self._told_s = time.monotonic()
+            self._console.print(f"{self._what}: {done:,} of {of:,}", markup=False, highlight=False)
 
 
 @contextmanager
@@ -20,7 +37,7 @@ def working(what: str) -> Iterator[Step]:
     """Show what is going on while the block runs; call the step to show how far it is."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _done, _of: None
+        yield _Lines(what, console).step
         return
     # It takes 40 ms to import, and only terminals need it.
     from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn

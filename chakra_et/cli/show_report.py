@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from chakra_et.cli.terminal import WARNING, Row, say, show_rows, show_table, size
+from chakra_et.cli.terminal import WARNING, Row, console_for, say, show_rows, show_table, size
 from chakra_et.conversion import Conversion
 from chakra_et.directory import Conversions
 from chakra_et.linker.output.report import Report
@@ -36,6 +36,20 @@ def show_conversions(console: Console, conversions: Conversions, verbose: bool =
         show_rows(console, last)
     else:
         _show_run(console, conversions, last)
+
+
+def show_failures(conversions: Conversions) -> None:
+    """The ranks that could not be converted, on standard error, each with its error."""
+    failures = conversions.failures
+    if not failures:
+        return
+    console = console_for(stderr=True)
+    count = len(failures) + len(conversions)
+    text = f"{len(failures)} of {number_of(count, 'rank')} could not be converted:"
+    say(console, f"error: {text}", "red")
+    for failure in failures:
+        beside = "" if len(failure.files) < 2 else f" (with {', '.join(failure.files[1:])})"
+        say(console, f"  {failure.error}{beside}", "red")
 
 
 def _show_one(console: Console, conversion: Conversion, verbose: bool, last: list[Row]) -> None:

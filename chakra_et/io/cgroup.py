@@ -1,4 +1,4 @@
-"""What the control group of this process, a container say, leaves it of memory."""
+"""What the control group of this process, a container say, leaves it of memory and cores."""
 
 from __future__ import annotations
 
@@ -30,16 +30,40 @@ def cgroup_bytes(membership: Path = _MEMBERSHIP, root: Path = _ROOT) -> int | No
     return min(left, default=None)
 
 
-def _folders(membership: Path, root: Path) -> Iterator[tuple[int, Path]]:
+def cgroup_cores(membership: Path = _MEMBERSHIP, root: Path = _ROOT) -> float | None:
+    """How many cores' time all groups around this process give it at once; None if any number."""
+    given = [
+        quota
+        for version, folder in _folders(membership, root, "cpu")
+        if (quota := _quota(version, folder)) is not None
+    ]
+    return min(given, default=None)
+
+
+def _quota(version: int, folder: Path) -> float | None:
+    try:
+        if version == 2:
+            allowed, period = (folder / "cpu.max").read_text().split()
+        else:
+            allowed = (folder / "cpu.cfs_quota_us").read_text()
+            period = (folder / "cpu.cfs_period_us").read_text()
+        return int(allowed) / int(period) if int(allowed) > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):  # `max` is no number
+        return None
+
+
+def _folders(
+    membership: Path, root: Path, controller: str = "memory"
+) -> Iterator[tuple[int, Path]]:
     try:
         lines = membership.read_text().splitlines()
     except OSError:
         return
     for line in lines:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and "memory" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        version, top = (1, root / "memory") if controllers else (2, root)
+        version, top = (1, root / controller) if controllers else (2, root)
         inside = PurePosixPath(path.lstrip("/"))
         for part in (inside, *inside.parents):
             yield version, top / part

@@ -6,8 +6,9 @@ import os
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from chakra_et.errors import ChakraError
 
@@ -16,65 +17,106 @@ _CODE: Final = (
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
     "from chakra_et.io.worker import serve; serve()"
 )
+_SERVING: Final[list[bool]] = []
+"""Not empty where this process is such another interpreter."""
+
+
+class WorkerLostError(ChakraError):
+    """A worker process ended before it could answer."""
 
 
 class Worker:
-    """A function of this package at work in another interpreter.
+    """Functions of this package at work in another interpreter, one after the other.
 
     A fresh interpreter is slower to begin than a fork, but needs nothing of the program that asks:
-    neither a guarded main module nor the absence of threads.
+    neither a guarded main module nor the absence of threads. What it is made with is the first
+    thing that it is asked.
     """
 
-    def __init__(self, module: str, function: str, *arguments: Any) -> None:
+    def __init__(self, *question: Any) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _CODE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        assert self._process.stdin is not None
-        self._process.stdin.write(pickle.dumps((module, function, arguments)))
-        self._process.stdin.close()
+        self._ended = False
+        if question:
+            self.ask(*question)
 
     def __enter__(self) -> Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
+        self.end()
         self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def end(self) -> None:
         """End the work; its result is an error then."""
+        self._ended = True
         self._process.kill()
 
+    @property
+    def was_ended(self) -> bool:
+        """Whether `end` was called."""
+        return self._ended
+
+    def ask(self, module: str, function: str, *arguments: Any) -> None:
+        """Let it call a function of a module; `result` waits for what that returns."""
+        question = pickle.dumps((module, function, arguments))
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # It has ended, which `result` tells.
+            self._process.stdin.write(question)
+            self._process.stdin.flush()
+
     def result(self) -> Any:
-        """What the function returned. Raises the ChakraError that it raised."""
+        """What the function returned. Raises its ChakraError, or WorkerLostError."""
         assert self._process.stdout is not None
-        answer = self._process.stdout.read()
-        if self._process.wait() != 0:
-            raise ChakraError(
+        try:
+            error, value = pickle.load(self._process.stdout)
+        except (EOFError, pickle.UnpicklingError):
+            raise WorkerLostError(
                 "the worker process ended without a result",
                 remedy="It may have run out of memory; fewer --jobs need less.",
-            )
-        error, value = pickle.loads(answer)
+            ) from None
         if error is not None:
             raise error
         return value
 
 
+def in_worker() -> bool:
+    """Whether this process is a worker: the cores are shared then, and it starts no other."""
+    return bool(_SERVING)
+
+
 def serve() -> None:
-    """Do what the other process asks for on standard input; the answer goes to standard output."""
-    module, function, arguments = pickle.loads(sys.stdin.buffer.read())
-    error = value = None
+    """Do what the other process asks for on standard input; answers go to standard output."""
+    _SERVING.append(True)
+    while True:
+        try:
+            module, function, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        error = value = None
+        try:
+            value = getattr(import_module(module), function)(*arguments)
+        except ChakraError as raised:
+            error = raised
+        _answer(sys.stdout.buffer, (error, value))
+
+
+def _answer(stream: IO[bytes], answer: tuple[ChakraError | None, Any]) -> None:
     try:
-        value = getattr(import_module(module), function)(*arguments)
-    except ChakraError as raised:
-        error = raised
-    answer = pickle.dumps((error, value), protocol=5)
-    try:
-        sys.stdout.buffer.write(answer)
-        sys.stdout.buffer.flush()
+        pickle.dump(answer, stream, protocol=5)
+        stream.flush()
     except BrokenPipeError:
         # Nobody waits for it any more.
         os._exit(1)

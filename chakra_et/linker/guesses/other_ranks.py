@@ -22,7 +22,7 @@ from chakra_et.linker.joining.alignment import align
 from chakra_et.linker.tallies import JoinTally
 from chakra_et.recording import DeviceTrace
 
-_OTHERS: Final = 7
+ASKED: Final = 7
 """So many other ranks are asked."""
 
 
@@ -135,24 +135,26 @@ def judged_by_others(accounts: Sequence[tuple[int, Guesses]]) -> dict[int, Verdi
 
     Each rank is held against the next ones, in a circle.
     """
-    found = {rank: Verdict() for rank, _ in accounts}
+    found: dict[int, Verdict] = {}
     for place, (rank, own) in enumerate(accounts):
+        verdict = found[rank] = Verdict()
         for kind, history in own.histories.items():
             seen, wrong = (np.zeros(len(history), np.bool_) for _ in range(2))
-            for _, other in _next(accounts, place):
+            for other in _next(accounts, place):
                 if kind in other.histories:
                     both, against = _compared(history, other.histories[kind])
                     seen |= both
                     wrong |= against
             source, target = history.source[wrong], history.target[wrong]
-            found[rank].refuted[kind] = np.stack((history.row[source], history.row[target]))
-            found[rank].shown[kind] = int(np.count_nonzero(seen & ~wrong))
+            verdict.refuted[kind] = np.stack((history.row[source], history.row[target]))
+            verdict.shown[kind] = int(np.count_nonzero(seen & ~wrong))
     return found
 
 
-def _next(accounts: Sequence[tuple[int, Guesses]], place: int) -> list[tuple[int, Guesses]]:
-    circle = [*accounts[place + 1 :], *accounts[:place]]
-    return circle[:_OTHERS]
+def _next(accounts: Sequence[tuple[int, Guesses]], place: int) -> Iterator[Guesses]:
+    """The next ranks in the circle, one by one: a run may have more than memory holds."""
+    for step in range(1, min(ASKED + 1, len(accounts))):
+        yield accounts[(place + step) % len(accounts)][1]
 
 
 def _compared(own: History, other: History) -> tuple[Mask, Mask]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
@@ -25,12 +24,22 @@ _SHOWN: Final = 8
 
 @dataclass(frozen=True)
 class Window:
-    """Which annotations to keep, with all that lies within them."""
+    """Which annotations to keep, with all that lies within them.
+
+    It is an `annotation` by name, else the profiler's steps from `first` to `last`.
+    """
 
     described: str
-    chosen: Callable[[str], bool]
     annotation: str | None = None
-    """Its name, if it is not steps that were asked for."""
+    first: int = 0
+    last: int = 0
+
+    def chosen(self, name: str) -> bool:
+        """Whether an annotation of this name is one to keep."""
+        if self.annotation is not None:
+            return name == self.annotation
+        step = STEP.fullmatch(name)
+        return step is not None and self.first <= int(step[1]) <= self.last
 
 
 def window(steps: str | None, annotation: str | None) -> Window | None:
@@ -41,8 +50,7 @@ def window(steps: str | None, annotation: str | None) -> Window | None:
     if steps is not None and annotation is not None:
         raise ChakraError("both steps and an annotation", remedy="Give one of them.")
     if annotation is not None:
-        described = f"annotation {annotation!r}"
-        return Window(described, lambda name: name == annotation, annotation)
+        return Window(f"annotation {annotation!r}", annotation)
     if steps is None:
         return None
     match = _STEPS.match(steps)
@@ -51,12 +59,7 @@ def window(steps: str | None, annotation: str | None) -> Window | None:
         raise ChakraError(
             f"{steps!r} are not a range of steps", remedy="Write them as 2..3, or 2 for one step."
         )
-
-    def chosen(name: str) -> bool:
-        step = STEP.fullmatch(name)
-        return step is not None and first <= int(step[1]) <= last
-
-    return Window(f"steps {steps}", chosen)
+    return Window(f"steps {steps}", None, first, last)
 
 
 def cut_host(host: HostTrace, wanted: Window, whole: DeviceTrace | None = None) -> HostTrace:

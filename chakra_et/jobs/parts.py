@@ -1,0 +1,147 @@
+"""The parts of a run: traces that are made while others are not, and a record of each.
+
+Each conversion has a directory, named by its key, with its traces and a record of what they were
+made of. A trace and a record appear under their names when they are whole, the record last. So
+whoever is killed leaves nothing that is half, and who performs the same conversion at the same time
+writes the same bytes. When the run is published, records stay, for `--resume`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import zstandard
+
+from chakra_et.io.output import atomic_output
+from chakra_et.jobs.states import plain, sha256_of
+from chakra_et.linker.output.report import Report
+from chakra_et.run_directory import FileState
+
+PARTS: Final = ".chakra-et"
+_RECORD: Final = "record"
+
+
+class Record(msgspec.Struct):
+    """What a conversion was made of, and what came of it: the state of each trace, its report."""
+
+    inputs: list[FileState]
+    outputs: list[FileState]
+    reports: list[Report]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one run in a folder. `target` is where its traces go when all are there."""
+
+    folder: Path
+    target: Path
+
+    @classmethod
+    def of(cls, target: Path, prefix: str) -> Parts:
+        """The parts of the run that is written to a directory under a prefix."""
+        return cls(target / PARTS / prefix, target)
+
+    def output(self, key: str, place: int) -> Path:
+        """Where a trace of a conversion lies until it is published."""
+        return self.folder / key / f"{place}.et"
+
+    def begin(self, key: str) -> None:
+        """Make room for a conversion."""
+        (self.folder / key).mkdir(parents=True, exist_ok=True)
+
+    def keep(self, key: str, record: Record) -> None:
+        """Say that a conversion is done: all of its traces are there."""
+        data = msgspec.msgpack.encode(record, enc_hook=plain)
+        with atomic_output(self.folder / key / _RECORD) as stream:
+            stream.write(zstandard.ZstdCompressor(level=3).compress(data))
+
+    def record(self, key: str) -> Record | None:
+        """What is known of a conversion; None if it is not done, or not by this program."""
+        try:
+            packed = (self.folder / key / _RECORD).read_bytes()
+            data = zstandard.ZstdDecompressor().decompress(packed)
+            return msgspec.msgpack.decode(data, type=Record, dec_hook=_special)
+        except (OSError, zstandard.ZstdError, msgspec.DecodeError, ValueError):
+            return None
+
+    def has(self, key: str, record: Record) -> bool:
+        """Whether all traces of a conversion are there, byte for byte.
+
+        Those that were published lie in the target; they become parts again.
+        """
+        for place, told in enumerate(record.outputs):
+            part = self.output(key, place)
+            if not _is(part, told):
+                published = self.target / told.name
+                if not told.name or not _is(published, told):
+                    return False
+                with suppress(FileExistsError):
+                    _link(published, part)
+        return True
+
+    def keys(self) -> set[str]:
+        """The conversions that have a directory."""
+        try:
+            return {path.name for path in self.folder.iterdir() if path.is_dir()}
+        except OSError:
+            return set()
+
+    def any_done(self) -> bool:
+        """Whether there is something to go on with."""
+        return any((self.folder / key / _RECORD).exists() for key in self.keys())
+
+    def clean(self, used: AbstractSet[str]) -> None:
+        """Forget all but the records of the conversions that were used."""
+        for key in self.keys() - used:
+            shutil.rmtree(self.folder / key, ignore_errors=True)
+        for key in self.keys():
+            for trace in (self.folder / key).glob("*.et"):
+                trace.unlink(missing_ok=True)
+
+    def discard_unpublished(self) -> None:
+        """Forget traces that are not published, and leave no empty directory behind."""
+        for key in self.keys():
+            record = self.record(key)
+            if record is None or not self._published(record):
+                shutil.rmtree(self.folder / key, ignore_errors=True)
+        for folder in (self.folder, self.folder.parent):
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _published(self, record: Record) -> bool:
+        """Whether a trace of a record lies in the target."""
+        return any(state.name and _is(self.target / state.name, state) for state in record.outputs)
+
+
+def _is(path: Path, told: FileState) -> bool:
+    try:
+        return path.stat().st_size == told.bytes and sha256_of(path) == told.sha256
+    except OSError:
+        return False
+
+
+def _link(published: Path, part: Path) -> None:
+    part.unlink(missing_ok=True)
+    try:
+        os.link(published, part)
+    except FileExistsError:
+        raise
+    except OSError:
+        shutil.copyfile(published, part)
+
+
+def _special(kind: type, value: Any) -> Any:
+    """Of what a record holds, the types that msgspec does not know."""
+    if getattr(kind, "__origin__", kind) is Counter:
+        return Counter(value)
+    dtype, shape, data = value
+    return np.frombuffer(data, dtype).reshape(shape)

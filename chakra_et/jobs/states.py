@@ -1,0 +1,62 @@
+"""What files were when they were read, and the key that a conversion is known by."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from chakra_et.conversion import Options
+from chakra_et.inputs import Input
+from chakra_et.io.source import blocks
+from chakra_et.pairing import Pair
+from chakra_et.run_directory import FileState
+from chakra_et.version import __version__
+
+_FORMAT: Final = "chakra-et part 1"
+
+
+def state_of(given: Input) -> FileState:
+    """The state of an input; of what lies in an archive or came through a pipe, of its content."""
+    if given.path.is_file():
+        return FileState(given.name, given.path.stat().st_size, sha256_of(given.path))
+    found, count = hashlib.sha256(), 0
+    for block in blocks(given.path):
+        found.update(block)
+        count += len(block)
+    return FileState(given.name, count, found.hexdigest())
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's bytes."""
+    with path.open("rb") as file:
+        found = hashlib.sha256()
+        while block := file.read(1 << 20):
+            found.update(block)
+        return found.hexdigest()
+
+
+def key_of(pair: Pair, options: Options, states: list[FileState]) -> str:
+    """What names a conversion: equal keys have equal traces.
+
+    It covers the version, all options, what other ranks tell, and the content of the files.
+    """
+    window = None if options.window is None else options.window.described
+    told = {
+        rank: {key: vars(value) for key, value in of_rank.items()}
+        for rank, of_rank in (options.told or {}).items()
+    }
+    refuted = {rank: verdict.refuted for rank, verdict in (options.verdicts or {}).items()}
+    asked = (options.strict, window, options.align_clocks, pair.asked, pair.rank)
+    content = _FORMAT, __version__, asked, states, told, refuted
+    return hashlib.sha256(msgspec.msgpack.encode(content, enc_hook=plain)).hexdigest()[:32]
+
+
+def plain(value: Any) -> Any:
+    """Arrays as msgpack can hold them."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    raise TypeError(f"{type(value).__name__} cannot be kept")
