@@ -111,6 +111,13 @@ class AttributeColumn:
         kept = kept[np.argsort(moved[kept], kind="stable")]
         return AttributeColumn(self.key, moved[kept], self._values_at(kept))
 
+    def repeated(self, order: npt.NDArray[np.int64]) -> AttributeColumn:
+        """The column of the nodes `order`, old rows in their new order, some more than once."""
+        place = np.searchsorted(self.rows, order)
+        found = np.flatnonzero(place < len(self.rows))
+        found = found[self.rows[place[found]] == order[found]]
+        return self._sound(self.key, found, self._values_at(place[found]))
+
     def part(
         self, places: npt.NDArray[np.int64], key: AttributeKey | None = None
     ) -> AttributeColumn:
@@ -349,10 +356,14 @@ class AttributeTable:
         return result
 
     def take(self, order: npt.NDArray[np.int64]) -> AttributeTable:
-        """The table of the nodes `order` (old rows in their new order)."""
+        """The table of the nodes `order` (old rows in their new order, some more than once)."""
         new_row = np.full(len(self), -1, np.int64)
         new_row[order] = np.arange(len(order))
-        columns = [column.take(order, new_row) for column in self.columns]
+        once = np.count_nonzero(new_row >= 0) == len(order)
+        columns = [
+            column.take(order, new_row) if once else column.repeated(order)
+            for column in self.columns
+        ]
         return AttributeTable(len(order), columns, list(self.layouts), self.layout[order])
 
     def joined(self, other: AttributeTable) -> AttributeTable:

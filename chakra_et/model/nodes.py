@@ -177,8 +177,8 @@ class Nodes(Sequence["Node"]):
         return self.attributes.dense(field, None, object)
 
     def take(self, order: npt.NDArray[np.int64]) -> Nodes:
-        """The nodes of the given rows, in that order."""
-        new_row = {int(old): new for new, old in enumerate(order)} if self.extra else {}
+        """The nodes of the given rows, in that order; a row may be taken more than once."""
+        places = enumerate(order.tolist()) if self.extra else ()
         return Nodes(
             id=self.id[order],
             type=self.type[order],
@@ -190,7 +190,7 @@ class Nodes(Sequence["Node"]):
             output_code=self.output_code[order],
             texts=self.texts,
             attributes=self.attributes.take(order),
-            extra={new_row[row]: data for row, data in self.extra.items() if row in new_row},
+            extra={new: self.extra[old] for new, old in places if old in self.extra},
             exact_start=self.exact_start[order],
             exact_duration=self.exact_duration[order],
         )

@@ -18,7 +18,9 @@ from chakra_et.replay.selectors import select, select_parts
 from chakra_et.whatif.delay import delay
 from chakra_et.whatif.edit import Change, Edit, Maker, computes, scaled, with_parts
 from chakra_et.whatif.plan_edits import PLAN_EDITS, PLAN_FORMS
+from chakra_et.whatif.repeat import repeat
 from chakra_et.whatif.retime import other_device, other_lengths
+from chakra_et.whatif.transfers import merge, waited_for_at_once
 from chakra_et.whatif.values import number, numbers, rank_and_factor
 
 
@@ -98,7 +100,9 @@ def _remove(text: str, selector: str, value: str) -> Edit:
 
 
 def _overlap(text: str, _: str, value: str) -> Edit:
-    """Transfers on a device overlap with nothing: each waits for all before it."""
+    """Transfers overlap with nothing: on a device each waits for all before it, and on a host
+    whoever asks for one waits.
+    """
     if value != "off":
         raise ChakraError(f"{text}: expected off", remedy="Write overlap=off.")
 
@@ -108,11 +112,17 @@ def _overlap(text: str, _: str, value: str) -> Edit:
             columns = columns_of(trace)
             work = np.flatnonzero(columns.device & columns.timed)
             meets = columns.communication[work]
+            if not len(work) or meets.all():
+                at_once = waited_for_at_once(trace)
+                if at_once is not None:
+                    made[rank] = at_once
+                    edges += len(at_once.edges) - len(trace.edges)
+                    continue
             if not meets.any() or meets.all():
                 missing = "other work than transfers" if len(work) and meets.all() else "transfers"
                 raise ChakraError(
                     f"{text}: rank {rank} has no {missing} on a device",
-                    remedy="Transfers of host processes cannot be told from what overlaps them.",
+                    remedy="Of transfers of host processes, the trace must say who asked for them.",
                 )
             made[rank] = _in_one_line(trace, columns, work)
             edges += len(made[rank].edges) - len(trace.edges)
@@ -135,6 +145,8 @@ EDITS: Final[dict[str, Maker]] = {
     "overlap": _overlap,
     "network": _network,
     "delay": delay,
+    "repeat": repeat,
+    "merge": merge,
     "lengths": other_lengths,
     "device": other_device,
     **PLAN_EDITS,
@@ -147,12 +159,14 @@ FORMS: Final = {
     "overlap": "overlap=off",
     "network": "network=US,GB_PER_S|TOPOLOGY",
     "delay": "delay:SELECTOR=US[,RANK]",
+    "repeat": "repeat:SELECTOR=N",
+    "merge": "merge:SELECTOR=N",
     "lengths": "lengths=OLD:NEW[,OLD:NEW...][,TABLE]",
     "device": "device=TABLE[:NAME]",
     **PLAN_FORMS,
 }
 """How each edit is written."""
-_SELECTING: Final = ("time", "remove", "delay")
+_SELECTING: Final = ("time", "remove", "delay", "repeat", "merge")
 
 
 def _removed(columns: Columns, chosen: Mask) -> Trace:
