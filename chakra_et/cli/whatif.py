@@ -31,6 +31,7 @@ EXAMPLES: Final = {
         ("chakra whatif DIR --set device=h100.json", "device work by a table of another device"),
         ("chakra whatif DIR --set layers=48 --set dp=16 -o OUT", "a larger model, more replicas"),
         ("chakra whatif DIR --set bucket=50MB", "gradients summed in larger buckets"),
+        ("chakra whatif DIR --set repeat:name=layer=8", "8 ranges `layer` instead of so many"),
         ("chakra whatif DIR --set overlap=off", "transfers that overlap with nothing"),
         ("chakra whatif DIR --set remove:type=COMM_COLL=yes", "no collectives at all"),
         ("chakra whatif DIR --set jitter=0.05,1 --set network=5,100 -o OUT", "both; ETs written"),

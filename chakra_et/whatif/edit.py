@@ -33,10 +33,10 @@ class Change:
     """What an edit changed on all ranks: how many nodes, and how long they take in all.
 
     `source` says where the new times come from: `scaled` or `drawn` from the recorded ones,
-    `added`, `gone`, `order` where only waits changed, or for a table of kernel times how many
-    calls have which provenance. Of a change of `structure`, `nodes` are those of the new run, and
-    `provenance` counts them by where their times come from; `told` says what was recognised,
-    `left_out` counts what the new run lacks.
+    `added`, `gone`, `repeated`, `merged`, `order` where only waits changed, or for a table of
+    kernel times how many calls have which provenance. Of a change of `structure`, `nodes` are
+    those of the new run, and `provenance` counts them by where their times come from; `told` says
+    what was recognised, `left_out` counts what the new run lacks.
     """
 
     what: str

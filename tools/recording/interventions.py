@@ -1,6 +1,6 @@
 """Pairs of programs that differ in one known way: what is done before and after an intervention."""
 
-# mypy: disable-error-code="attr-defined,import-not-found,no-untyped-call,misc,no-untyped-def"
+# mypy: disable-error-code="attr-defined,import-not-found,no-untyped-call,misc,untyped-decorator"
 
 from __future__ import annotations
 
