@@ -33,8 +33,8 @@ class Change:
     """What an edit changed on all ranks: how many nodes, and how long they take in all.
 
     `source` says where the new times come from: `scaled` or `drawn` from the recorded ones,
-    `added`, `gone`, `repeated`, `merged`, `order` where only waits changed, or for a table of
-    kernel times how many calls have which provenance. Of a change of `structure`, `nodes` are
+    `added`, `gone`, `repeated`, `merged`, `order` where only waits changed. Times of a `table` of
+    kernel times are counted in `provenance`, by calls. Of a change of `structure`, `nodes` are
     those of the new run, and `provenance` counts them by where their times come from; `told` says
     what was recognised, `left_out` counts what the new run lacks.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,8 +124,8 @@ def _applied(
         return mask, np.append(factor, 1.0)[call]
 
     made, change = scaled(traces, text, chosen)
-    told = ", ".join(f"{count} {label}" for label, count in sources.items() if count)
-    return made, Change(text, change.nodes, change.before_ns, change.after_ns, f"calls: {told}")
+    counts = {label: count for label, count in sources.items() if count}
+    return made, replace(change, source="table", provenance=counts)
 
 
 def _parsed(text: str, value: str) -> tuple[dict[int, int], Path | None]:

@@ -99,7 +99,7 @@ def test_other_lengths_take_longer_by_what_the_table_says(table: Path) -> None:
     answer = ask(traces, [parse_edit(f"lengths=64:128,{table}")])
     assert durations(answer.after.traces)[:2] == [7700, 6300]
     (change,) = answer.changes
-    assert change.source == "calls: 2 recorded"
+    assert (change.source, change.provenance) == ("table", {"recorded": 2})
     assert (change.nodes, change.before_ns, change.after_ns) == (2, 8000, 14_000)
     inputs = answer.after.traces[0].nodes[0].inputs
     assert inputs is not None
@@ -117,7 +117,7 @@ def test_lengths_change_at_once_and_come_back(table: Path) -> None:
 
 def test_without_a_table_the_run_itself_tells() -> None:
     answer = ask(products(4400, 3600), [parse_edit("lengths=64:128")])
-    assert answer.changes[0].source == "calls: 2 extrapolated"
+    assert answer.changes[0].provenance == {"extrapolated": 2}
     assert 8000 < answer.changes[0].after_ns <= 16_000
 
 
@@ -158,7 +158,7 @@ def test_from_recordings_to_a_table_to_another_device(data: Path, tmp_path: Path
     assert "each of 2 models" not in again.words
     done = chakra("whatif", run, "--set", f"device={tmp_path / 'table.json'}")
     assert done.code == 0, done.output
-    assert "recorded)" in done.words
+    assert "recorded" in done.words
     write(products(0)[0], tmp_path / "t.0.et")
     empty = chakra("fit", tmp_path / "t.0.et", "-o", tmp_path / "no.json")
     assert (empty.code, "no calls with times" in empty.errors) == (2, True)
