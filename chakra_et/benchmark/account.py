@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chakra_et.benchmark.plan import Operation, Plan
+from chakra_et.benchmark.plan import Operation, Plan, Replaced
 
 
 @dataclass
@@ -92,7 +92,7 @@ def account_of(plan: Plan) -> Account:
     return Account(
         operations=len(all_of),
         runs=len(runs),
-        host_ns=sum(o.duration_ns for o in all_of),
+        host_ns=sum(o.duration_ns for o in all_of) + sum(r.own_ns for r in plan.replaced),
         host_run_ns=sum(o.duration_ns for o in runs),
         device_ns=sum(o.device_ns for o in all_of),
         device_run_ns=sum(o.device_ns for o in runs),
@@ -102,11 +102,11 @@ def account_of(plan: Plan) -> Account:
         gaps_ns=sum(o.gap_ns for o in all_of),
         peak_bytes=plan.peak_bytes,
         external_bytes=plan.external_bytes,
-        left_out=_left_out([o for o in all_of if o.reason]),
+        left_out=_left_out([o for o in all_of if o.reason], plan.replaced),
     )
 
 
-def _left_out(operations: list[Operation]) -> list[LeftOut]:
+def _left_out(operations: list[Operation], replaced: list[Replaced]) -> list[LeftOut]:
     found: dict[tuple[str, str], LeftOut] = {}
     for operation in operations:
         key = (operation.name, operation.reason)
@@ -114,4 +114,9 @@ def _left_out(operations: list[Operation]) -> list[LeftOut]:
         item.count += 1
         item.host_ns += operation.duration_ns
         item.device_ns += operation.device_ns
+    for part in replaced:
+        reason = f"{part.reason}; the operators that it called run in its place"
+        item = found.setdefault((part.name, reason), LeftOut(part.name, reason))
+        item.count += 1
+        item.host_ns += part.own_ns
     return sorted(found.values(), key=lambda item: (-item.host_ns, -item.count, item.name))

@@ -6,6 +6,7 @@ It needs no PyTorch: everything in it comes from the trace.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -70,6 +71,15 @@ class Operation:
     """Whether gradients were recorded while it ran."""
 
 
+@dataclass(frozen=True)
+class Replaced:
+    """An operator that cannot run, and what it took beside the operators that run in its place."""
+
+    name: str
+    reason: str
+    own_ns: int
+
+
 @dataclass
 class Plan:
     """What a trace is to run; views and storages are numbered by their places."""
@@ -79,9 +89,11 @@ class Plan:
     views: list[View]
     storages: list[Storage]
     opened: int
-    """How many operators gave way to those that they called."""
+    """How many composite operators gave way to those that they called."""
     opened_ns: int
     """What these took beside the operators that they called."""
+    replaced: list[Replaced]
+    """Operators that cannot run, of whose work only operators that they called are left."""
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -124,7 +136,22 @@ def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
             "no operation of the host is in the trace",
             remedy="Record a host trace too, with ExecutionTraceObserver or `chakra collect`.",
         )
-    return _plan(tree, candidates, chosen, [call(row) for row in chosen.rows.tolist()])
+    own_ns = trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)
+    replaced = [
+        Replaced(trace.nodes[row].name, call(row).reason, int(own_ns[row]))
+        for row in chosen.replaced.tolist()
+    ]
+    opened_ns = int(own_ns[chosen.opened].sum())
+    operations, memory = _operations(tree, candidates, chosen, call)
+    return Plan(
+        trace,
+        operations,
+        memory.views,
+        memory.storages,
+        len(chosen.opened),
+        opened_ns,
+        replaced,
+    )
 
 
 def _window(tree: HostTree, choice: Choice) -> Any:
@@ -133,7 +160,9 @@ def _window(tree: HostTree, choice: Choice) -> Any:
     return whole(tree) if choice.steps is None else of_steps(tree, *choice.steps)
 
 
-def _plan(tree: HostTree, candidates: Candidates, chosen: Selection, calls: list[Call]) -> Plan:
+def _operations(
+    tree: HostTree, candidates: Candidates, chosen: Selection, call: Callable[[int], Call]
+) -> tuple[list[Operation], Memory]:
     trace, rows = tree.trace, chosen.rows
     memory = Memory()
     start, gap = _times(tree, rows)
@@ -142,17 +171,17 @@ def _plan(tree: HostTree, candidates: Candidates, chosen: Selection, calls: list
     grad = trace.nodes.attributes.dense("seq_id", -1, np.int64) >= 0
     names = trace.nodes.name
     operations = []
-    for place, (row, call) in enumerate(zip(rows.tolist(), calls, strict=True)):
-        kind = _kind(candidates, row)
-        inputs, outputs = memory.take(place, call.inputs, call.outputs)
+    for place, row in enumerate(rows.tolist()):
+        kind, called = _kind(candidates, row), call(row)
+        inputs, outputs = memory.take(place, called.inputs, called.outputs)
         operation = Operation(
             row,
             names[row],
             kind,
-            call.schema,
+            called.schema,
             inputs,
             outputs,
-            _reason(kind, call),
+            _reason(kind, called),
             start_ns=int(start[place]),
             duration_ns=int(tree.inclusive_ns[row]),
             device_ns=int(device[row]),
@@ -161,8 +190,7 @@ def _plan(tree: HostTree, candidates: Candidates, chosen: Selection, calls: list
             grad=bool(grad[row]),
         )
         operations.append(operation)
-    opened_ns = int(_own_ns(tree, chosen.opened).sum())
-    return Plan(trace, operations, memory.views, memory.storages, len(chosen.opened), opened_ns)
+    return operations, memory
 
 
 def _kind(candidates: Candidates, row: int) -> Kind:
@@ -196,11 +224,6 @@ def _device_ns(tree: HostTree, chosen: Selection) -> Rows:
     inside = chosen.cover >= 0
     np.add.at(took, chosen.cover[inside], tree.device_ns[inside])
     return took
-
-
-def _own_ns(tree: HostTree, rows: Rows) -> Rows:
-    own: Rows = tree.trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)[rows]
-    return own
 
 
 def _carried(tree: HostTree, chosen: Selection) -> dict[int, list[int]]:

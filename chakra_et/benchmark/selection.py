@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from chakra_et.benchmark.calls import COMMUNICATES, LABELS
+from chakra_et.benchmark.composite import is_composite
 from chakra_et.benchmark.hidden import StorageUse
 from chakra_et.benchmark.host_tree import HostTree
+from chakra_et.benchmark.schema import parse_schema
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.recording.libraries import RECORD
@@ -27,6 +29,9 @@ class Selection:
 
     rows: Rows
     opened: Rows
+    """Composite operators, whose callees are all that they do."""
+    replaced: Rows
+    """Operators that cannot run, of whose work only the operators that they call are left."""
     cover: Rows
     """The chosen row that each row lies in; -1 where there is none."""
 
@@ -39,6 +44,8 @@ class Candidates:
     """Nodes of the host with a schema, generated kernels, and calls that communicate."""
     communicates: Mask
     kernels: Mask
+    composite: Mask
+    """Operators that do nothing but call others."""
 
     @classmethod
     def of(cls, tree: HostTree, schemas: list[str]) -> Candidates:
@@ -52,7 +59,10 @@ class Candidates:
         on_host = nodes.attributes.dense("is_cpu_op", False, np.bool_)
         on_host &= ~np.isin(nodes.type, COMMUNICATION)
         communicates = recorded | np.array([space in COMMUNICATES for space in spaces], np.bool_)
-        return cls(on_host & (has_schema | recorded | kernels), communicates, kernels)
+        composed = {text for text in set(schemas) if text and is_composite(parse_schema(text))}
+        composite = np.array([text in composed for text in schemas], np.bool_)
+        operators = on_host & (has_schema | recorded | kernels)
+        return cls(operators, communicates, kernels, composite)
 
 
 def select(
@@ -60,22 +70,24 @@ def select(
 ) -> Selection:
     """Choose the outermost operators; those that are refused give way to operators that they call.
 
-    So do those whose callees made memory that others read later, as `aten::dropout` makes a mask
-    for its gradient: what they return does not hold it.
+    So do composite operators whose callees made memory that others read later, as `aten::dropout`
+    makes a mask for its gradient: what they return does not hold it.
     """
     chosen = candidates.operators & window
     openable = tree.holds(chosen) & ~candidates.communicates
     use = StorageUse.of(tree.trace)
-    opened = np.zeros(len(chosen), np.bool_)
+    opened, replaced = np.zeros((2, len(chosen)), np.bool_)
     while True:
         cover = tree.cover(chosen)
         outermost = cover == np.arange(len(cover))
         asked = np.flatnonzero(outermost & openable)
         found = np.array([row for row in asked.tolist() if refused(row)], np.int64)
+        replaced[found] = True
         if not len(found):
             found = use.hidden(cover, outermost)
-            found = found[openable[found]]
+            found = found[openable[found] & candidates.composite[found]]
+            opened[found] = True
         if not len(found):
-            return Selection(np.flatnonzero(outermost), np.flatnonzero(opened), cover)
+            rows, gave_way = np.flatnonzero(outermost), np.flatnonzero(opened)
+            return Selection(rows, gave_way, np.flatnonzero(replaced), cover)
         chosen[found] = False
-        opened[found] = True

@@ -52,6 +52,7 @@ class Memory:
     def __init__(self) -> None:
         self.views: list[View] = []
         self.storages: list[Storage] = []
+        self._dtypes: list[set[str]] = []
         self._number: dict[View, int] = {}
         self._current: dict[int, int] = {}
 
@@ -75,8 +76,9 @@ class Memory:
     def _view(self, tensor: Tensor, operation: int, born: int) -> int:
         """The number of a view; a storage that cannot hold it gives way to one born as told."""
         place = self._current.get(tensor.storage)
-        if place is None or not self._fits(place, tensor):
+        if place is None or not self._fits(place, tensor, born):
             place = self._current[tensor.storage] = self._new(tensor, born)
+        self._dtypes[place].add(tensor.dtype)
         storage = self.storages[place]
         storage.last = operation
         storage.bytes = max(storage.bytes, tensor.end)
@@ -87,13 +89,22 @@ class Memory:
             storage.views.append(number)
         return number
 
-    def _fits(self, place: int, tensor: Tensor) -> bool:
-        """Whether a tensor can lie in a storage: one that an operation returned does not grow."""
+    def _fits(self, place: int, tensor: Tensor, born: int) -> bool:
+        """Whether a tensor can lie in a storage that bears its number.
+
+        One that an operation returned does not grow, and is read as what it was returned as: a
+        recorder may give one number to several things.
+        """
         storage = self.storages[place]
-        born_here = storage.born != AT_START and storage.born != storage.last
-        return tensor.device == storage.device and not (born_here and tensor.end > storage.bytes)
+        if tensor.device != storage.device:
+            return False
+        if storage.born in (AT_START, born):
+            return True
+        known = born != AT_START or tensor.dtype in self._dtypes[place]
+        return known and tensor.end <= storage.bytes
 
     def _new(self, tensor: Tensor, born: int) -> int:
+        self._dtypes.append(set())
         self.storages.append(Storage(tensor.end, born, born, tensor.device))
         return len(self.storages) - 1
 
