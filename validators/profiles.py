@@ -63,8 +63,8 @@ _REPLAY: Final = {
 }
 _TORCH: Final = {
     Severity.ERROR: "ET901 ET902 ET903",
-    Severity.WARNING: "ET601 ET606 ET607",
-    Severity.INFO: "ET604",
+    Severity.WARNING: "ET601 ET606 ET607 ET904",
+    Severity.INFO: "ET604 ET905",
 }
 
 
@@ -107,7 +107,7 @@ PROFILES: Final[dict[str, Profile]] = {
         Profile("replay", "our replay gives times back", "chakra-et", _over(_core, _REPLAY)),
         Profile(
             "torch-replay",
-            "its operators could be executed again",
+            "`chakra run` executes its operators again",
             "torch 2.13",
             _over(_core, _TORCH),
         ),

@@ -440,4 +440,12 @@ CASES: dict[str, Case] = {
         lambda: trace(host(1, op_schema=SCHEMA, inputs=(b"[1]", b"", b""))),
         lambda: trace(host(1, op_schema=SCHEMA, inputs=INPUTS)),
     ),
+    "ET904": Case(
+        lambda: trace(host(1, op_schema="mine::f(Tensor self) -> Tensor", inputs=INPUTS)),
+        lambda: trace(host(1, op_schema="aten::neg(Tensor self) -> Tensor", inputs=INPUTS)),
+    ),
+    "ET905": Case(
+        lambda: trace(host(1, kernel_backend="triton"), host(2, op_schema="aten::f() -> ()")),
+        lambda: trace(host(1, kernel_backend="", op_schema="aten::f() -> ()")),
+    ),
 }

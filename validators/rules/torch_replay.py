@@ -6,7 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.benchmark import reasons
+from chakra_et.benchmark.plan import Kind, Plan, plan_of
 from chakra_et.columns import Mask
+from chakra_et.errors import ChakraError
 from chakra_et.validators.finding import Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import TraceView
@@ -65,3 +68,44 @@ def _has(view: TraceView, part: int) -> Mask:
     """Nodes whose inputs have a text in place `part`: values, shapes, types."""
     said = np.array([bool(io[part].strip()) for io in view.nodes.texts] + [False])
     return said[view.nodes.input_code]
+
+
+@trace_rule(
+    "ET904",
+    "An operator cannot be called again.",
+    why="`chakra run` leaves it out: its time is missing, and what it returns is made up.",
+    cure="The finding says why. --module brings operators, --stand-in takes their time.",
+    kin="ET901 ET902 ET903",
+)
+def left_out(view: TraceView) -> Hits:
+    """Operators that the plan of a run leaves out, but for communication and generated kernels."""
+    plan = _plan(view)
+    found = [o for o in plan.operations if o.reason and o.kind is Kind.OPERATOR] if plan else []
+    told = [o for o in found if o.reason not in _TOLD_BY_OTHERS]
+    rows = np.array([o.row for o in told], np.int64)
+    return view.hits(rows, lambda place: told[place].reason)
+
+
+@trace_rule(
+    "ET905",
+    "A generated kernel needs a device, and its source.",
+    why="`chakra run` on the host leaves it out.",
+    cure="Record with ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS=1, and run on the kind of device.",
+)
+def generated_kernels(view: TraceView) -> Hits:
+    """Kernels that a compiler has generated, as operations of the plan of a run."""
+    plan = _plan(view)
+    found = [o.row for o in plan.operations if o.kind is Kind.KERNEL] if plan else []
+    return view.hits(np.array(found, np.int64), "it was generated")
+
+
+_TOLD_BY_OTHERS: Final = (reasons.NO_SCHEMA, reasons.NO_INPUTS, reasons.NO_SHAPES)
+"""What ET901, ET902 and ET903 say of more operators."""
+
+
+def _plan(view: TraceView) -> Plan | None:
+    """The plan of a run; None where the trace has nothing to run."""
+    try:
+        return plan_of(view.trace)
+    except ChakraError:
+        return None
