@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.joining.ranges_beside import backend_names
@@ -89,20 +88,20 @@ def _asked(
     ids = rf_id[table.record[callers]]
     callers, ids = callers[ids > 0], ids[ids > 0]
     if len(ids) == 0:
-        return asked, _around(table, asked, asks)
+        return asked, around(table, asked, asks)
     order = np.argsort(ids, kind="stable")
     callers, ids = callers[order], ids[order]
     own = rf_id[table.record[transfers]]
     place = np.maximum(np.searchsorted(ids, own) - 1, 0)
     before = callers[place]
     told = (own > 0) & (table.start_ns[before] <= table.start_ns[transfers])
-    inside = _around(table, before, asks) != NO_ROW
+    inside = around(table, before, asks) != NO_ROW
     told &= (ids[place] == own - 1) | ((ids[place] < own) & inside)
     asked[told] = before[told]
-    return asked, _around(table, asked, asks)
+    return asked, around(table, asked, asks)
 
 
-def _around(table: Activities, rows: Rows, asks: Mask) -> Rows:
+def around(table: Activities, rows: Rows, asks: Mask) -> Rows:
     """The innermost of some operations that is around each of `rows`, or is it; or `NO_ROW`."""
     while True:
         out = (rows != NO_ROW) & ~asks[rows]
@@ -118,22 +117,3 @@ def _inside(table: Activities, transfers: Rows) -> tuple[Rows, Rows]:
     begins = np.isin(mine, transfers)
     around = mine[begins][np.cumsum(begins) - 1]
     return mine[~begins], around[~begins]
-
-
-def resumed(table: Activities, workers: Workers) -> tuple[Rows, Rows]:
-    """Ranges that ran beside the thread that asked for them, and what that thread did next.
-
-    Such a range ends where somebody has waited for it, which the asking thread most often does.
-    Ranges after which it did nothing more are left out.
-    """
-    mine = np.isin(workers.transfers, table.beside) & (workers.asked != NO_ROW)
-    ranges, asked = workers.transfers[mine], workers.asked[mine]
-    order = table.host_order
-    lane, start = table.lane[order], table.start_ns[order]
-    rank = codes(np.append(start, table.end_ns[ranges]))
-    width = int(rank.max(initial=0)) + 1
-    key = lane * width + rank[: len(order)]
-    place = np.searchsorted(key, table.lane[asked] * width + rank[len(order) :], "left")
-    following = np.minimum(place, len(order) - 1)
-    found = (place < len(order)) & (lane[following] == table.lane[asked])
-    return ranges[found], order[following[found]]

@@ -90,7 +90,9 @@ def _repeats(table: Activities, names: Rows, marks: Rows, workers: Workers) -> R
     step[given] = step[launcher[given]]
     step[table.work & ~given] = NO_ROW
     number = _on_threads(table, names, step, len(begins), workers)
-    host = table.host_order[step[table.host_order] != NO_ROW]
+    # Transfers are not numbered by their place: they follow who asked.
+    host = table.host_order[~np.isin(table.host_order, workers.transfers)]
+    host = host[step[host] != NO_ROW]
     if np.count_nonzero(number[host] != NO_ROW) < ALIKE * len(host):
         return None
     _of_launched(table, names, launcher, number)

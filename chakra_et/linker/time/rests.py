@@ -74,7 +74,7 @@ def find_rests(
     # What follows a blocking copy knows how long that took to return.
     waits &= copied[calls] == NO_ROW
     idle = np.isin(after, time.waiting) & (copied[calls] == NO_ROW)
-    until = np.where(after == NO_ROW, NEVER, table.start_ns[after])
+    until = np.where(after == NO_ROW, NEVER, time.awaited.woken_ns(table)[after])
     begin = np.maximum(np.maximum(first[calls], table.start_ns[calls]), copied[calls])
     end = np.maximum(_last_end(table, calls, until), begin)
     use = ((after == NO_ROW) | idle) & (end > begin) | waits & (until > begin)

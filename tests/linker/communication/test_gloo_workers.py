@@ -143,3 +143,52 @@ def test_a_transfer_follows_what_its_request_did_last(tmp_path: Path) -> None:
     )
     edges = thread_edges(converted(profile, tmp_path))
     assert edges == {(20, 80): False, (20, 90): False}
+
+
+def asked_inside(*, following: int = 700, wait: int = 600) -> Profile:
+    """A function of autograd asks for a transfer, and returns when that has ended.
+
+    `following` is when the thread goes on, `wait` for how long the function runs.
+    """
+    return (
+        Profile()
+        .op("Exchange", 0, wait, rf_id=10)
+        .op("c10d::alltoall_base_", 10, 20, rf_id=11)
+        .op("gloo:all_to_all", 40, 500, rf_id=12, tid=WORKER, cat="user_annotation")
+        .op("aten::mm", following, 100, rf_id=13)
+    )
+
+
+@pytest.mark.parametrize(("factor", "span"), [(1.0, 800), (0.5, 550), (2.0, 1300)])
+def test_an_operation_that_asked_and_then_did_nothing_waited(
+    tmp_path: Path, factor: float, span: int
+) -> None:
+    trace = converted(asked_inside(), tmp_path).trace
+    assert replay(trace, scale=[("name=gloo:all_to_all", factor)]).figures[0].span_ns == span * 1000
+    (after,) = trace.nodes.where(name="aten::mm")
+    (function,) = trace.nodes.where(name="Exchange")
+    assert times(after) == (540, 260)
+    assert after.time_parts == f"{function.id}:60000 gap:100000"
+
+
+def test_who_wakes_late_has_waited_no_less(tmp_path: Path) -> None:
+    """The function has ended long before: Python waited, and woke 0.4 ms after the transfer."""
+    result = converted(asked_inside(following=940, wait=35), tmp_path)
+    assert thread_edges(result)[40, 940] is True
+    (after,) = result.trace.nodes.where(name="aten::mm")
+    assert times(after) == (540, 500)
+
+
+def test_who_goes_on_before_the_transfer_has_ended_does_not_wait(tmp_path: Path) -> None:
+    result = converted(asked_inside(following=450, wait=800), tmp_path)
+    assert list(thread_edges(result)) == [(10, 40)]
+
+
+def test_a_short_pause_after_asking_is_no_wait(tmp_path: Path) -> None:
+    profile = (
+        Profile()
+        .op("c10d::allreduce_", 0, 20, rf_id=10)
+        .op("gloo:all_reduce", 30, 40, rf_id=11, tid=WORKER, cat="user_annotation")
+        .op("aten::mm", 90, 100, rf_id=12)
+    )
+    assert list(thread_edges(converted(profile, tmp_path))) == [(0, 30)]

@@ -14,11 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.communication.workers import Workers, resumed
+from chakra_et.linker.communication.workers import Workers
+from chakra_et.linker.edges.thread.awaited import Awaited, awaited
 from chakra_et.linker.edges.thread.forward_backward import ForwardBackward
+from chakra_et.linker.edges.thread.lanes import search_in_lanes
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.recording import Role
 
@@ -38,6 +39,7 @@ class HostTime:
     activity whose own time ends last before `waiting[k]` starts on the thread that was waited for.
     `by[k]` is the `Evidence` that named that thread. A transfer on a worker thread waits for the
     operation that asked for it, which may still run then. `workers` lists these transfers.
+    `awaited` lists those of them that the thread which asked for them has waited for.
     `begun` lists what begins a thread without having waited for any, and `begun_after[k]` what the
     thread that had something to do last did last before: that one started it, as far as times tell.
     """
@@ -49,6 +51,7 @@ class HostTime:
     workers: Workers
     begun: Rows
     begun_after: Rows
+    awaited: Awaited
 
 
 def host_time(
@@ -67,15 +70,17 @@ def host_time(
     order = table.host_order
     if len(order) == 0:
         none = np.zeros(0, np.int64)
-        return HostTime(table.end_ns.copy(), none, none, none.astype(np.uint8), workers, none, none)
+        by = none.astype(np.uint8)
+        return HostTime(table.end_ns.copy(), none, none, by, workers, none, none, Awaited.none())
     line = _timeline(table)
     asked = workers.transfers[workers.asked != NO_ROW]
-    ended_beside, goes_on = resumed(table, workers)
+    awake = np.zeros(0, np.int64) if awake is None else awake
+    after = awaited(table, workers, awake, WAIT_NS)
+    held = after.places[after.idle]
+    line.idle_from[held - 1] = after.idle_from[after.idle]
     gaps = _waits(table, line, forward_backward.lanes(table)[order], workers.transfers)
-    if awake is not None:
-        gaps = gaps.without(np.isin(order, awake))
-    gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, goes_on))
-    held = _held(order, goes_on, line.idle_from, table.end_ns[ended_beside])
+    gaps = gaps.without(np.isin(order, awake))
+    gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, after.goes_on))
     while True:
         before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
         end_ns = _cut(table, line, workers, before)
@@ -94,12 +99,12 @@ def host_time(
     begun = begun_after != NO_ROW
     inside, ended = _ended_inside(table, workers, end_ns)
     new = ~np.isin(inside, waiting)
-    by_times = int(new.sum()) + len(goes_on)
+    by_times = int(new.sum()) + len(after.goes_on)
     return HostTime(
         end_ns,
-        np.concatenate((waiting, asked, inside[new], goes_on)),
+        np.concatenate((waiting, asked, inside[new], after.goes_on)),
         np.concatenate(
-            (waited_for, workers.asked[workers.asked != NO_ROW], ended[new], ended_beside)
+            (waited_for, workers.asked[workers.asked != NO_ROW], ended[new], after.transfers)
         ),
         np.concatenate(
             (
@@ -111,6 +116,7 @@ def host_time(
         workers,
         order[gaps.begun[begun]],
         begun_after[begun],
+        after,
     )
 
 
@@ -147,15 +153,6 @@ def _timeline(table: Activities) -> _Timeline:
     return _Timeline(np.append(True, last[:-1]), last, following, np.maximum(start, busy_until))
 
 
-def _held(order: Rows, goes_on: Rows, idle_from: Rows, ended_ns: Rows) -> Rows:
-    """Places of what went on after a wait: its thread was idle when that had ended."""
-    place = np.zeros(int(order.max()) + 1, np.int64)
-    place[order] = np.arange(len(order))
-    found = place[goes_on]
-    idle: Rows = found[idle_from[found - 1] <= ended_ns]
-    return idle
-
-
 def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Rows, Rows]:
     """Operations that wait for a transfer, and the last of those that their own thread had asked
     for before and that ended while they waited.
@@ -168,7 +165,7 @@ def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Ro
     asked, transfers = asked[order], transfers[order]
     waits = workers.waits
     until = np.minimum(table.end_ns[waits], end_ns[waits])
-    place = _search_in_lanes(table.lane[asked], table.end_ns[transfers], table.lane[waits], until)
+    place = search_in_lanes(table.lane[asked], table.end_ns[transfers], table.lane[waits], until)
     last = np.maximum(place - 1, 0)
     use = (place > 0) & (table.lane[asked[last]] == table.lane[waits])
     use &= table.end_ns[transfers[last]] > table.start_ns[waits]
@@ -195,16 +192,8 @@ def _last_end_before(order: Rows, lanes: Rows, ends: Rows, following: Rows, last
     limit = np.where(last, NEVER, following)
     # Positions of (lane, limit) among (lane, end): lanes are contiguous in both.
     starts = np.searchsorted(lanes_by_end, lane, "left")
-    position = _search_in_lanes(lanes_by_end, ends, lane, limit)
+    position = search_in_lanes(lanes_by_end, ends, lane, limit)
     return np.where(position > starts, ends[np.maximum(position - 1, 0)], UNTIMED)
-
-
-def _search_in_lanes(lanes: Rows, values: Rows, lane: Rows, wanted: Rows) -> Rows:
-    """How many of the sorted (lane, value) pairs do not exceed each wanted pair."""
-    rank = codes(np.concatenate((values, wanted)))
-    width = int(rank.max()) + 1 if len(rank) else 1
-    keys = lanes * width + rank[: len(values)]
-    return np.searchsorted(keys, lane * width + rank[len(values) :], "right")
 
 
 @dataclass
@@ -304,7 +293,7 @@ def _last_ended(table: Activities, end_ns: Rows, lanes: Rows, places: Rows) -> R
     """On each of the given lanes, the activity whose own time ended last when a place begins."""
     order = table.host_order
     lane, own_end = table.lane[order], end_ns[order]
-    position = _search_in_lanes(lane, own_end, lanes, table.start_ns[order[places]])
+    position = search_in_lanes(lane, own_end, lanes, table.start_ns[order[places]])
     first_of_lane = np.searchsorted(lane, lanes, "left")
     return np.where(position > first_of_lane, order[np.maximum(position - 1, 0)], NO_ROW)
 
