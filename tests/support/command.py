@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest import mock
@@ -31,10 +31,15 @@ class Done:
 
 def chakra(*words: object, stdin: bytes = b"") -> Done:
     """Run the command with these words."""
+    return program(main, "chakra", *words, stdin=stdin)
+
+
+def program(run: Callable[[], None], *argv: object, stdin: bytes = b"") -> Done:
+    """Run the function that a console script runs, as a program with these words."""
     out, err = _Captured(), _Captured()
-    with _streams(out, err, stdin), mock.patch.object(sys, "argv", ["chakra", *map(str, words)]):
+    with _streams(out, err, stdin), mock.patch.object(sys, "argv", list(map(str, argv))):
         try:
-            main()
+            run()
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -17,8 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import command
 from command import Done, chakra
 from places import ROOT
+
+from chakra_et import aliases
 
 SHELL: Final = ("console", "sh")
 
@@ -117,6 +120,13 @@ def _outputs(words: list[str]) -> Iterator[Path]:
             yield Path(value)
 
 
+def _module(words: list[str], given: bytes) -> bytes:
+    assert words[:3] == ["python", "-m", "chakra_et.aliases"], words
+    done = command.program(aliases.main, "aliases", *words[3:], stdin=given)
+    assert done.code == 0, f"{words} ends with {done.code}\n{done.errors}{done.output}"
+    return done.raw
+
+
 def _random(words: list[str], _given: bytes) -> bytes:
     assert words[:3] == ["openssl", "rand", "-hex"]
     return secrets.token_hex(int(words[3])).encode() + b"\n"
@@ -125,6 +135,7 @@ def _random(words: list[str], _given: bytes) -> bytes:
 PROGRAMS: Final[dict[str, Callable[[list[str], bytes], bytes]]] = {
     "chakra": _chakra,
     "openssl": _random,
+    "python": _module,
     "zcat": lambda words, _: b"".join(gzip.decompress(Path(w).read_bytes()) for w in words[1:]),
 }
 
