@@ -178,6 +178,8 @@ SMALLER: Final = {
     r"straggler=3:": "straggler=1:",
     r"--ranks 0-7": "--ranks 0-1",
     r"--tp 8 --pp [48]": "--tp 2 --pp 2",
-    r"whatif DIR --set overlap": "whatif fed --set overlap",
+    r"whatif DIR --set layers=48 --set dp=16": "whatif set --set layers=16 --set dp=4",
+    r"whatif DIR --set bucket": "whatif set --set bucket",
+    r"repeat:name=layer=": "repeat:name=aten::linear=",
 }
 """Models, scales and ids of long runs, as patterns, and what stands for each in a small run."""
