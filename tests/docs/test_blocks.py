@@ -15,6 +15,7 @@ NOT_RUN = {
     "make ": "sets up an environment and runs the tests: CI does",
     "pip install": "needs a package index",
     "chakra collect": "needs PyTorch: tests/torch/test_script_to_page.py runs it",
+    "chakra run ": "needs PyTorch: tests/torch runs it",
     "chakra VERB": "stands for any verb: tests/cli/test_verbs.py asks each for help",
     "nsys ": "needs Nsight Systems and a GPU",
     "cmake ": "belongs to the reader's project: tests/feeder/test_cpp.py builds one so",
