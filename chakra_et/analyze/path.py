@@ -14,7 +14,10 @@ from chakra_et.replay import Replay, replay
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of the path on one rank: from the begin of its first node to that of the next part.
+    """A part of the path on one rank, until the next part begins.
+
+    A part begins with its first node, or when the last node of the part before does, if that is
+    later: of a communication of several ranks the path passes the one that came last.
 
     `longest` is the node that takes most of it, and `longest_ns` how long that lasts.
     """
@@ -44,7 +47,10 @@ def job_path(traces: TraceSet) -> tuple[Replay, int, list[Stretch]]:
         (ranks[place], [row for _, row in rows])
         for place, rows in ((k, list(g)) for k, g in groupby(path, key=lambda item: item[0]))
     ]
-    begins = [*(_begin(done, rank, rows) for rank, rows in parts), ends[last]]
+    begins = [_begin(done, rank, rows) for rank, rows in parts]
+    # The path goes on where the last member of a communication joined it, not the first.
+    joined = [_begin(done, rank, rows[-1:]) for rank, rows in parts[:-1]]
+    begins = [begins[0], *map(max, joined, begins[1:]), ends[last]]
     for number, (rank, rows) in enumerate(parts):
         nodes = done.traces[rank].nodes
         most = rows[int(np.argmax(nodes.duration_ns[rows]))]

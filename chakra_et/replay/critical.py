@@ -108,9 +108,9 @@ class PathFinder:
         path = np.array(walked, np.int64)
         until = np.minimum.accumulate(self.end[path])
         # All rows but the last one, where the path begins, have one before them.
-        ready = self.end[path[1:]]
+        ready = until[1:]
         begin = np.append(ready, self.start[path[-1]])
-        idle = np.maximum(self.begin[path[:-1]] - ready, 0)
+        idle = np.clip(self.begin[path[:-1]] - ready, 0, until[:-1] - ready)
         begin[:-1] += idle
         took, known = until - begin, self.node[path] >= 0
         # What a row of the engine's own takes, such as the return of a copy, counts for the node

@@ -192,6 +192,16 @@ def test_the_path_goes_through_the_late_rank(late: TraceSet) -> None:
     assert (slow.rank, slow.longest_ns) == (1, 80_000)
 
 
+def test_stretches_of_the_path_follow_each_other_in_time(late: TraceSet) -> None:
+    """Rank 0 waits in its collective for rank 1: that time is a stretch of rank 1, not of rank 0."""
+    done, last, stretches = job_path(late)
+    assert all(stretch.ns >= 0 for stretch in stretches)
+    assert sum(stretch.ns for stretch in stretches) == pytest.approx(
+        done.figures[last].span_ns, rel=0.05
+    )
+    assert sum(s.ns for s in stretches if s.rank == 1) > 80_000
+
+
 def test_operations_are_those_of_the_shapes(pair: TraceSet) -> None:
     found = utilisation(Job.of(pair).columns)
     assert found[0].flops == found[1].flops > 0

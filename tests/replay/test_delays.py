@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from recordings import Profile
+from traces import node, recv, run, send, trace
 
 from chakra_et.conversion import convert
 from chakra_et.model import Trace
@@ -70,3 +71,23 @@ def test_work_of_another_device_is_no_contention(tmp_path: Path) -> None:
     profile = launched(500, start=10, took=505)
     profile.events[3]["args"]["device"] = 1
     assert delays(converted(profile, tmp_path)) == (None, 500_000, None)
+
+
+def test_a_path_takes_no_time_back() -> None:
+    """A receive ends before its sender has closed its record: the path does not lose that time."""
+    done = replay(run(
+        trace(
+            node(1, start=0, took=24),
+            send(2, 1, start=48, took=0, deps=(1,)),
+            recv(3, 1, tag=2, start=48, took=22, deps=(2,)),
+            rank=0,
+        ),
+        trace(
+            recv(1, 0, start=14, took=8),
+            node(2, start=45, took=25, deps=(1,)),
+            send(3, 0, tag=2, start=70, took=22, deps=(2,)),
+            rank=1,
+        ),
+    ))  # fmt: skip
+    for path in done.paths.values():
+        assert min(path.bound_ns.values()) >= 0
