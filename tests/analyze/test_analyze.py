@@ -193,7 +193,7 @@ def test_the_path_goes_through_the_late_rank(late: TraceSet) -> None:
 
 
 def test_stretches_of_the_path_follow_each_other_in_time(late: TraceSet) -> None:
-    """Rank 0 waits in its collective for rank 1: that time is a stretch of rank 1, not of rank 0."""
+    """Rank 0 waits for rank 1 in its collective: that time is a stretch of rank 1."""
     done, last, stretches = job_path(late)
     assert all(stretch.ns >= 0 for stretch in stretches)
     assert sum(stretch.ns for stretch in stretches) == pytest.approx(
