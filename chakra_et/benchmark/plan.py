@@ -20,9 +20,10 @@ from chakra_et.benchmark.host_tree import HostTree
 from chakra_et.benchmark.schema import Schema
 from chakra_et.benchmark.selection import COMMUNICATION, Candidates, Selection, select
 from chakra_et.benchmark.views import Memory, Storage, View
-from chakra_et.benchmark.window import of_annotation, of_steps, whole
+from chakra_et.benchmark.window import nodes_in
 from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
+from chakra_et.linker.window.cut import Window
 from chakra_et.model import Trace
 
 
@@ -38,9 +39,8 @@ class Kind(IntEnum):
 class Choice:
     """Which part of a trace is planned, and what is at hand to run it."""
 
-    steps: tuple[int, int] | None = None
-    """The first and the last step, counted from 1."""
-    annotation: str | None = None
+    window: Window | None = None
+    """Some steps, or an annotation; None for all of it."""
     namespaces: frozenset[str] = frozenset()
     """Namespaces of operators that modules bring along."""
 
@@ -129,7 +129,7 @@ def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
         return calls[row]
 
     candidates = Candidates.of(tree, schemas)
-    window = _window(tree, choice)
+    window = nodes_in(tree, choice.window)
     chosen = select(tree, candidates, window, lambda row: bool(call(row).reason))
     if not len(chosen.rows):
         raise ChakraError(
@@ -152,12 +152,6 @@ def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
         opened_ns,
         replaced,
     )
-
-
-def _window(tree: HostTree, choice: Choice) -> Any:
-    if choice.annotation is not None:
-        return of_annotation(tree, choice.annotation)
-    return whole(tree) if choice.steps is None else of_steps(tree, *choice.steps)
 
 
 def _operations(

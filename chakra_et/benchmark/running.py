@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chakra_et.benchmark.account import Account, account_of
 from chakra_et.benchmark.calls import registered_by
+from chakra_et.benchmark.certificate import Certificate, certificate
 from chakra_et.benchmark.plan import Choice, plan_of
 from chakra_et.benchmark.program import Program, Style
 from chakra_et.benchmark.torch_release import (
@@ -21,7 +22,9 @@ from chakra_et.benchmark.torch_release import (
     release,
 )
 from chakra_et.benchmark.writer import OperatorWriter, Writer
+from chakra_et.collection.converting import convert_recording
 from chakra_et.io.output import atomic_output
+from chakra_et.linker.window.cut import Window
 from chakra_et.model import Trace
 
 if TYPE_CHECKING:
@@ -41,8 +44,8 @@ class Settings:
     """How a recording is run."""
 
     back_end: BackEnd = BackEnd.CPU
-    steps: tuple[int, int] | None = None
-    annotation: str | None = None
+    window: Window | None = None
+    """The part of the recording that runs; None for all of it."""
     modules: tuple[str, ...] = ()
     """Modules that register operators."""
     style: Style = field(default_factory=Style)
@@ -66,6 +69,8 @@ class Outcome:
     """What each iteration took."""
     changed: list[str] = field(default_factory=list)
     """What the rehearsal changed."""
+    certificate: Certificate | None = None
+    """The recording of the run beside the recording that it was made from."""
 
     @property
     def span_ns(self) -> int:
@@ -81,6 +86,7 @@ class Outcome:
             "span_ns": self.spans_ns,
             "median_span_ns": self.span_ns if self.spans_ns else None,
             "changed": self.changed,
+            "certificate": None if self.certificate is None else self.certificate.as_dict(),
         }
 
 
@@ -93,7 +99,7 @@ def prepare(trace: Trace, settings: Settings, writers: Sequence[Writer] = ()) ->
     if at_hand:
         expect_device(settings.back_end.value)
         import_modules(settings.modules)
-    choice = Choice(settings.steps, settings.annotation, registered_by(settings.modules, at_hand))
+    choice = Choice(settings.window, registered_by(settings.modules, at_hand))
     operators = OperatorWriter(
         settings.modules,
         on_host=settings.back_end is BackEnd.CPU,
@@ -110,9 +116,13 @@ def run(program: Program, settings: Settings) -> Outcome:
     for _ in range(settings.warmup):
         execution.iterate()
     spans = [execution.iterate() for _ in range(settings.iterations)]
+    outcome = _outcome(execution, settings, spans)
     if settings.record is not None:
         execution.record(settings.record, settings.iterations)
-    return _outcome(execution, settings, spans)
+        again = convert_recording(settings.record, force=True)
+        recorded = program.plan.trace
+        outcome.certificate = certificate(recorded, again[0].load(), Choice(settings.window))
+    return outcome
 
 
 def emit(program: Program, settings: Settings, path: Path) -> Outcome:

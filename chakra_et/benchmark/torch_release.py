@@ -68,7 +68,7 @@ def expect_memory(wanted_bytes: int, device: str) -> None:
         raise ChakraError(
             f"its tensors need {wanted_bytes / 1e9:.2f} GB at once, and {device} has "
             f"{free / 1e9:.2f} GB free",
-            remedy="Run fewer steps (--steps 1:1), or on a machine with more memory.",
+            remedy="Run fewer steps (--steps N), or on a machine with more memory.",
         )
 
 

@@ -10,12 +10,14 @@ import typer
 from rich.console import Console
 
 from chakra_et.cli.progress import working
+from chakra_et.cli.tables import show
 from chakra_et.cli.terminal import console_for, print_json, say, show_rows, size
 from chakra_et.errors import ChakraError
 from chakra_et.shown import number_of
 
 if TYPE_CHECKING:
     from chakra_et.benchmark.account import Account
+    from chakra_et.benchmark.certificate import Certificate
     from chakra_et.benchmark.running import Outcome
     from chakra_et.model import Trace
 
@@ -23,7 +25,7 @@ EXAMPLES: Final = {
     "run": (
         ("chakra run trace.0.et", "execute its operators, and say how long they took"),
         ("chakra run DIR --back-end dry", "what would run, and why the rest would not"),
-        ("chakra run DIR --steps 2:2 --gaps recorded", "one step, with the recorded pauses"),
+        ("chakra run DIR --steps 2 --gaps recorded", "one step, with the recorded pauses"),
         ("chakra run DIR --emit benchmark.py", "as a program that needs PyTorch alone"),
         ("chakra run DIR --record again", "record the run, to compare it: chakra diff DIR again"),
     ),
@@ -74,7 +76,7 @@ def run_command(
     steps: Annotated[
         str | None,
         typer.Option(
-            "--steps", metavar="A:B", help="These steps alone, from 1.", show_default=False
+            "--steps", metavar="A..B", help="Only these profiler steps.", show_default=False
         ),
     ] = None,
     annotation: Annotated[
@@ -142,11 +144,11 @@ def run_command(
     from chakra_et.benchmark.program import StandIn, Style
     from chakra_et.benchmark.running import BackEnd, Settings, prepare, run
     from chakra_et.benchmark.running import emit as write
+    from chakra_et.linker.window.cut import window
 
     settings = Settings(
         BackEnd(back_end.value),
-        _steps(steps),
-        annotation,
+        window(steps, annotation),
         tuple(module or ()),
         Style(StandIn(stand_in.value), gaps is Gaps.RECORDED),
         warmup,
@@ -182,19 +184,6 @@ def _rank(source: Path, rank: int | None) -> Trace:
     return traces[wanted]
 
 
-def _steps(text: str | None) -> tuple[int, int] | None:
-    """The first and the last step of `A:B`, or of `A` alone."""
-    if text is None:
-        return None
-    first, _, last = text.partition(":")
-    try:
-        return int(first), int(last or first)
-    except ValueError:
-        raise ChakraError(
-            f"--steps {text!r} names no steps", remedy="Give the first and the last, such as 1:3."
-        ) from None
-
-
 def _show(console: Console, outcome: Outcome) -> None:
     """How long it took, how much of the recording that is, and what is missing."""
     account = outcome.account
@@ -212,6 +201,21 @@ def _show(console: Console, outcome: Outcome) -> None:
     )
     if len(account.left_out) > _SHOWN:
         say(console, f"  and {len(account.left_out) - _SHOWN} more; --json has all")
+    if outcome.certificate is not None:
+        _compare(console, outcome.certificate)
+
+
+def _compare(console: Console, found: Certificate) -> None:
+    """The recording of the run beside that which it was made from."""
+    recorded, run = found.recorded.span_ns / 1e6, found.run_span_ns / 1e6
+    say(console, "")
+    say(
+        console,
+        f"with the profiler: {run:,.3f} ms an iteration, {recorded:,.3f} ms recorded "
+        f"({found.span_error:+.1%})",
+        "bold",
+    )
+    show(console, found.table(), 0, "")
 
 
 def _headline(outcome: Outcome) -> str:
