@@ -17,6 +17,7 @@ import numpy as np
 from chakra_et.benchmark import reasons
 from chakra_et.benchmark.calls import Call, read_call
 from chakra_et.benchmark.host_tree import HostTree
+from chakra_et.benchmark.lifetimes import keep_gradients
 from chakra_et.benchmark.schema import Schema
 from chakra_et.benchmark.selection import COMMUNICATION, Candidates, Selection, select
 from chakra_et.benchmark.views import Memory, Storage, View
@@ -75,6 +76,7 @@ class Operation:
 class Replaced:
     """An operator that cannot run, and what it took beside the operators that run in its place."""
 
+    row: int
     name: str
     reason: str
     own_ns: int
@@ -138,7 +140,7 @@ def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
         )
     own_ns = trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)
     replaced = [
-        Replaced(trace.nodes[row].name, call(row).reason, int(own_ns[row]))
+        Replaced(row, trace.nodes[row].name, call(row).reason, int(own_ns[row]))
         for row in chosen.replaced.tolist()
     ]
     opened_ns = int(own_ns[chosen.opened].sum())
@@ -184,6 +186,7 @@ def _operations(
             grad=bool(grad[row]),
         )
         operations.append(operation)
+    keep_gradients(tree, rows, memory)
     return operations, memory
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from chakra_et.benchmark.demands import Fill, fills
 from chakra_et.benchmark.plan import Operation, Plan
+from chakra_et.benchmark.unwritten import filled_outside
 from chakra_et.benchmark.views import AT_START, refs
 from chakra_et.benchmark.writer import Writer
 from chakra_et.shown import number_of
@@ -68,6 +69,7 @@ class Program:
         self._defined: set[int] = set()
         self._ending = _ending(plan)
         self._last_read = _last_reads(plan)
+        self._unwritten = filled_outside(plan)
         for number in range(len(plan.operations)):
             self.steps.append(self._step(number))
 
@@ -137,6 +139,10 @@ class Program:
             step.run = self._instead(operation, number)
         else:
             step.run = writer.statements(self.plan, number)
+            step.run += [self._filled(view) for view in self._unwritten.get(number, ())]
+
+    def _filled(self, view: int) -> str:
+        return f"filled(t[{view}], {_values(self.fills[self.plan.views[view].storage])})"
 
     def _instead(self, operation: Operation, number: int) -> list[str]:
         """What stands for an operation that does not run: time, and what it would return."""
@@ -210,10 +216,12 @@ class Program:
 
 
 def _storage(size: int, dtype: str, device: str, fill: Fill) -> str:
-    values = f'"{fill.kind}"'
-    if fill.kind in ("range", "offsets"):
-        values += f", {fill.low}, {fill.high}"
-    return f'storage({size}, "{dtype}", "{device}", {values})'
+    return f'storage({size}, "{dtype}", "{device}", {_values(fill)})'
+
+
+def _values(fill: Fill) -> str:
+    ends = f", {fill.low}, {fill.high}" if fill.kind in ("range", "offsets") else ""
+    return f'"{fill.kind}"{ends}'
 
 
 def _call_alone(line: str, returned: list[int]) -> str:

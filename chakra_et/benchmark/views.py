@@ -52,12 +52,15 @@ class Memory:
     def __init__(self) -> None:
         self.views: list[View] = []
         self.storages: list[Storage] = []
+        self.touched: list[set[int]] = []
+        """The storages that each operation names."""
         self._dtypes: list[set[str]] = []
         self._number: dict[View, int] = {}
         self._current: dict[int, int] = {}
 
     def take(self, operation: int, inputs: Value, outputs: Value) -> tuple[Any, Any]:
         """Inputs and outputs of an operation, with references in place of tensors."""
+        self.touched.append(set())
         known = {tensor.storage for tensor in tensors(inputs)}
         taken = self._refer(inputs, operation, AT_START)
         for tensor in tensors(outputs):
@@ -79,6 +82,7 @@ class Memory:
         if place is None or not self._fits(place, tensor, born):
             place = self._current[tensor.storage] = self._new(tensor, born)
         self._dtypes[place].add(tensor.dtype)
+        self.touched[-1].add(place)
         storage = self.storages[place]
         storage.last = operation
         storage.bytes = max(storage.bytes, tensor.end)

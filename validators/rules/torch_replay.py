@@ -10,7 +10,7 @@ from chakra_et.benchmark import reasons
 from chakra_et.benchmark.plan import Kind, Plan, plan_of
 from chakra_et.columns import Mask
 from chakra_et.errors import ChakraError
-from chakra_et.validators.finding import Hits
+from chakra_et.validators.finding import NOTHING, Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import TraceView
 
@@ -80,10 +80,12 @@ def _has(view: TraceView, part: int) -> Mask:
 def left_out(view: TraceView) -> Hits:
     """Operators that the plan of a run leaves out, but for communication and generated kernels."""
     plan = _plan(view)
-    found = [o for o in plan.operations if o.reason and o.kind is Kind.OPERATOR] if plan else []
-    told = [o for o in found if o.reason not in _TOLD_BY_OTHERS]
-    rows = np.array([o.row for o in told], np.int64)
-    return view.hits(rows, lambda place: told[place].reason)
+    if plan is None:
+        return NOTHING
+    found = {o.row: o.reason for o in plan.operations if o.reason and o.kind is Kind.OPERATOR}
+    found |= {replaced.row: replaced.reason for replaced in plan.replaced}
+    rows = np.array(sorted(r for r in found if found[r] not in _TOLD_BY_OTHERS), np.int64)
+    return view.hits(rows, lambda place: found[int(rows[place])])
 
 
 @trace_rule(

@@ -1,0 +1,290 @@
+"""Recordings of the PyTorch at hand run again: what runs, and on which memory."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chakra_et import validate
+from chakra_et.benchmark.account import account_of
+from chakra_et.benchmark.certificate import certificate
+from chakra_et.benchmark.program import Program, StandIn, Style
+from chakra_et.benchmark.running import BackEnd, Settings, emit, prepare, rehearsed, run
+from chakra_et.errors import ChakraError
+from chakra_et.loading import load
+from chakra_et.model import Trace
+
+torch = pytest.importorskip("torch")
+python_dispatch = pytest.importorskip("torch.utils._python_dispatch")
+pytestmark = pytest.mark.torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+models = importlib.import_module("recording.models")
+window = importlib.import_module("recording.window")
+
+ONE_THREAD = Settings(threads=1, warmup=1, iterations=2)
+
+
+@pytest.fixture(autouse=True)
+def _gradients_are_on_afterwards() -> Any:
+    yield
+    torch.set_grad_enabled(True)
+
+
+def recorded(step: Callable[[], Any], directory: Path, steps: int = 1) -> Trace:
+    """The trace of some steps."""
+    torch.set_grad_enabled(True)
+    window.record(step, directory, steps=steps)
+    return load(directory)[0]
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+    """A recorded step of every model."""
+    directory = tmp_path_factory.mktemp("models")
+    return {name: recorded(make(), directory / name) for name, make in models.TINY.items()}
+
+
+def ran(trace: Trace, settings: Settings = ONE_THREAD) -> tuple[Program, Any]:
+    """A program that was rehearsed, and its tensors."""
+    program = prepare(trace, settings)
+    return program, rehearsed(program, settings)
+
+
+@pytest.mark.parametrize("name", models.TINY)
+def test_every_operator_of_a_model_runs_and_the_verdict_before_says_so(
+    traces: dict[str, Trace], name: str
+) -> None:
+    said = {o.rule.id: o.count for o in validate(traces[name], "torch-replay").outcomes}
+    program, execution = ran(traces[name])
+    execution.iterate()
+    account = account_of(program.plan)
+    assert (account.coverage, account.left_out, execution.changes()) == (1, [], [])
+    assert not said.get("ET904")
+
+
+def test_a_run_calls_each_operator_as_often_as_the_recording(
+    traces: dict[str, Trace], tmp_path: Path
+) -> None:
+    """But for composite ones that give way to their callees, and the optimizer's annotations."""
+    for name in ("residual", "transformer"):
+        _, execution = ran(traces[name])
+        execution.record(tmp_path / name, 2)
+        found = certificate(traces[name], load(tmp_path / name)[0])
+        assert found.iterations == 2
+        table = found.table(0).as_dicts()
+        told = {row["name"]: (row["calls"], row["run_calls"]) for row in table}
+        kernels = [n for n in told if n.endswith(("mm", "convolution", "convolution_backward"))]
+        kernels += [n for n in told if "native" in n or "foreach" in n or "softmax" in n]
+        assert len(kernels) >= 3
+        assert {n: told[n][0] for n in kernels} == {n: told[n][1] for n in kernels}
+
+
+class _Peak(python_dispatch.TorchDispatchMode):  # type: ignore[misc,name-defined]
+    """The most bytes of storages that are alive at once, of those that operators name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._alive: dict[int, weakref.finalize[Any, Any]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in torch.utils._pytree.tree_leaves((args, kwargs, result)):
+            if isinstance(value, torch.Tensor):
+                self._note(value.untyped_storage())
+        return result
+
+    def _note(self, storage: Any) -> None:
+        key = storage._cdata
+        if key in self._alive and self._alive[key].alive:
+            return
+        count = storage.nbytes()
+        self.now += count
+        self.peak = max(self.peak, self.now)
+        self._alive[key] = weakref.finalize(storage, self._forget, key, count)
+
+    def _forget(self, key: int, count: int) -> None:
+        self.now -= count
+        self._alive.pop(key, None)
+
+
+@pytest.mark.parametrize("name", ["perceptron", "residual", "transformer", "embedding bag"])
+def test_a_run_holds_as_much_memory_at_once_as_the_model(name: str, tmp_path: Path) -> None:
+    step = models.TINY[name]()
+    trace = recorded(step, tmp_path)
+    with _Peak() as original:
+        step()
+    _, execution = ran(trace)
+    with _Peak() as again:
+        execution.iterate()
+    assert again.peak == pytest.approx(original.peak, rel=0.05)
+
+
+def test_the_emitted_program_needs_pytorch_alone(traces: dict[str, Trace], tmp_path: Path) -> None:
+    path = tmp_path / "benchmark.py"
+    settings = Settings(threads=1)
+    emit(prepare(traces["residual"], settings), settings, path)
+    without_us = "import sys, runpy; sys.modules['chakra_et'] = sys.modules['numpy'] = None; "
+    command = f"{without_us}sys.argv[1:] = ['--json', '--iterations', '3', '--threads', '1']; "
+    command += f"runpy.run_path({str(path)!r}, run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", command], capture_output=True, text=True, check=True
+    )
+    assert len(json.loads(done.stdout)["span_ns"]) == 3
+
+
+def test_a_seed_makes_runs_alike(traces: dict[str, Trace]) -> None:
+    """Dropout draws anew in each iteration, but the same numbers in each run of one seed."""
+
+    def values(seed: int) -> list[Any]:
+        settings = Settings(threads=1, seed=seed)
+        program = prepare(traces["transformer"], settings)
+        execution = rehearsed(program, settings)
+        execution.iterate()
+        return [t for t in execution.tensors if t is not None and t.is_floating_point()]
+
+    first, second, other = values(1), values(1), values(2)
+    assert all(
+        torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(first, second, strict=True)
+    )
+    assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_views_of_one_storage_stay_views_of_one_storage(tmp_path: Path) -> None:
+    base = torch.ones(4, 6)
+
+    def step() -> None:
+        base[1:3].mul_(2)
+        base.t().add_(1)
+        base.sum()
+
+    program, execution = ran(recorded(step, tmp_path))
+    memory = [t for t in execution.tensors if t is not None and t.untyped_storage().nbytes() == 96]
+    assert len({t.untyped_storage().data_ptr() for t in memory}) == 1
+    shapes = {tuple(view.shape) for view in program.plan.views}
+    assert {(2, 6), (6, 4), (4, 6)} <= shapes
+
+
+def test_indices_stay_within_their_tables(tmp_path: Path) -> None:
+    """Of whatever comes in, and of what is computed: there the rehearsal gives others."""
+    table, rows = torch.randn(7, 3), torch.tensor([0, 6, 2])
+    source = torch.randn(5, 9)
+
+    def step() -> None:
+        torch.nn.functional.embedding(rows, table)
+        torch.nn.functional.embedding(rows.clamp(max=3) + 3, table)
+        source.gather(1, torch.full((5, 2), 8))
+        source.index_select(0, rows.clamp(max=4))
+        source[rows.clamp(max=4)]
+
+    program, execution = ran(recorded(step, tmp_path))
+    for _ in range(3):
+        execution.iterate()
+    assert account_of(program.plan).coverage == 1
+
+
+def test_shapes_that_depend_on_values_are_those_of_the_recording(tmp_path: Path) -> None:
+    flags = torch.tensor([True, False, True, True, False, False, False])
+
+    def step() -> None:
+        flags.nonzero().double().mul(2.0)
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert account_of(program.plan).coverage == 1
+    assert any(tuple(view.shape) == (3, 1) for view in program.plan.views)
+    assert any("another shape" in text for text in execution.changes())
+
+
+@pytest.fixture
+def twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """A recording of an operator that a module of the user's registers."""
+    (tmp_path / "twice_operators.py").write_text(
+        "import torch\n"
+        "library = torch.library.Library('chakra_twice', 'DEF')\n"
+        "library.define('twice(Tensor x) -> Tensor')\n"
+        "library.impl('twice', lambda x: 2 * x, 'CPU')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    if "twice_operators" not in sys.modules:
+        importlib.import_module("twice_operators")
+
+    def step() -> None:
+        torch.ops.chakra_twice.twice(torch.ones(3))
+
+    return recorded(step, tmp_path / "run")
+
+
+def test_an_unknown_operator_is_left_out_with_its_reason(twice: Trace) -> None:
+    program, execution = ran(twice)
+    execution.iterate()
+    (left,) = account_of(program.plan).left_out
+    assert left.name == "chakra_twice::twice"
+    assert "--module" in left.reason
+    said = {o.rule.id: o.count for o in validate(twice, "torch-replay").outcomes}
+    assert said["ET904"] == 1
+    assert left.reason.endswith("in its place")
+    assert [o.name for o in program.plan.operations if not o.reason][-1] == "aten::mul"
+
+
+def test_a_module_brings_its_operators(twice: Trace) -> None:
+    settings = Settings(threads=1, modules=("twice_operators",), iterations=1)
+    program = prepare(twice, settings)
+    assert run(program, settings).account.coverage == 1
+    assert "import twice_operators" in program.text()
+    with pytest.raises(ChakraError, match="--module no_such_module cannot be imported"):
+        prepare(twice, Settings(modules=("no_such_module",)))
+
+
+def test_what_does_not_run_can_take_its_time(traces: dict[str, Trace]) -> None:
+    settings = Settings(threads=1, style=Style(StandIn.SPIN))
+    program = prepare(traces["perceptron"], settings)
+    for number, operation in enumerate(program.plan.operations):
+        if operation.name == "aten::linear":
+            program.skip(number, "for a test")
+    execution = rehearsed(program, settings)
+    left = account_of(program.plan).left_out[0]
+    assert (left.name, left.count) == ("aten::linear", 3)
+    assert execution.iterate() >= left.host_ns
+
+
+def test_an_operator_that_pytorch_refuses_is_told(traces: dict[str, Trace]) -> None:
+    program = prepare(traces["perceptron"], ONE_THREAD)
+    place = next(n for n, o in enumerate(program.plan.operations) if o.name == "aten::linear")
+    program.steps[place].run = ["raise RuntimeError('no kernel\\nand more')"]
+    execution = rehearsed(program, ONE_THREAD)
+    execution.iterate()
+    assert execution.changes() == ["aten::linear (1): PyTorch refused it: no kernel"]
+
+
+def test_tensors_that_do_not_fit_are_refused_before_they_are_made(
+    traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chakra_et.benchmark.torch_release.available_bytes", lambda: 1000)
+    with pytest.raises(ChakraError, match=r"its tensors need .* GB at once, and cpu has"):
+        run(prepare(traces["residual"], ONE_THREAD), ONE_THREAD)
+
+
+def test_a_machine_without_cuda_says_so(traces: dict[str, Trace]) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(ChakraError, match="no CUDA device"):
+        prepare(traces["perceptron"], Settings(back_end=BackEnd.CUDA))
+
+
+def test_the_list_of_composite_operators_is_that_of_pytorch() -> None:
+    """Of the release that it was made from; others add some and drop few."""
+    tool = importlib.import_module("composite_operators")
+    listed, here = set(tool.FILE.read_text().split()), set(tool.composite())
+    if torch.__version__.startswith("2.13."):
+        assert listed == here
+    assert len(listed & here) > 0.9 * len(listed)
