@@ -164,7 +164,9 @@ def _environment(rank: int, ranks: int, directory: Path) -> dict[str, str]:
         DIRECTORY: directory,
     }  # fmt: skip
     threads = str(max(1, (os.cpu_count() or 1) // ranks))
-    return {"OMP_NUM_THREADS": threads, **os.environ, **{key: str(own[key]) for key in own}}
+    # What PyTorch's native code prints of a lost rank are stacks; errors say the same in words.
+    usual = {"OMP_NUM_THREADS": threads, "TORCH_CPP_LOG_LEVEL": "FATAL"}
+    return {**usual, **os.environ, **{key: str(own[key]) for key in own}}
 
 
 def serve() -> None:

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.console import Console
 
+from chakra_et.benchmark.comms.call import Settings as Communication
+from chakra_et.cli.communication import (
+    BACKENDS,
+    OneByOneOption,
+    ShrinkAsOption,
+    ShrinkName,
+    ShrinkOption,
+    TimeoutOption,
+    run_communication,
+)
 from chakra_et.cli.progress import working
 from chakra_et.cli.tables import show
 from chakra_et.cli.terminal import console_for, print_json, say, show_rows, size
@@ -27,6 +37,7 @@ EXAMPLES: Final = {
         ("chakra run DIR --back-end dry", "what would run, and why the rest would not"),
         ("chakra run DIR --steps 2 --gaps recorded", "one step, with the recorded pauses"),
         ("chakra run DIR --emit benchmark.py", "as a program that needs PyTorch alone"),
+        ("chakra run DIR --mode communication", "collectives and messages alone, on all ranks"),
         ("chakra run DIR --record again", "record the run, to compare it: chakra diff DIR again"),
     ),
 }
@@ -39,6 +50,13 @@ class BackEndName(str, Enum):
     CPU = "cpu"
     CUDA = "cuda"
     DRY = "dry"
+
+
+class Mode(str, Enum):
+    """What of a recording runs."""
+
+    FULL = "full"
+    COMMUNICATION = "communication"
 
 
 class StandInName(str, Enum):
@@ -60,6 +78,12 @@ def run_command(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="An ET with operator schemas, or a recording.")
     ],
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode", help="All operators of one rank, or the communication of all ranks."
+        ),
+    ] = Mode.FULL,
     back_end: Annotated[
         BackEndName, typer.Option("--back-end", help="Where to run; dry only says what would run.")
     ] = BackEndName.CPU,
@@ -133,6 +157,10 @@ def run_command(
             "--emit", metavar="FILE", help="Write the program, and run nothing.", show_default=False
         ),
     ] = None,
+    shrink: ShrinkOption = None,
+    shrink_as: ShrinkAsOption = ShrinkName.GROUP,
+    one_by_one: OneByOneOption = False,
+    timeout: TimeoutOption = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Execute the operators of a recording again, without the model, its code or its data.
@@ -140,7 +168,22 @@ def run_command(
     Each operator is called by the schema that was recorded, on tensors of the recorded shapes,
     strides and aliases, in the recorded order. What cannot run is named with its reason and its
     share of the time. PyTorch is needed (pip install 'chakra-et[torch]'), but for --back-end dry.
+
+    With --mode communication, the collectives and messages of all ranks run, each rank in a process
+    of its own (or those of torchrun), with buffers in place of the model's tensors: their results
+    are checked, and their bandwidths stand beside the recorded times.
     """
+    if mode is Mode.COMMUNICATION:
+        told = Communication(
+            backend=BACKENDS[back_end.value],
+            warmup=warmup,
+            iterations=iterations,
+            timeout_s=timeout,
+            one_by_one=one_by_one,
+            gaps=gaps is Gaps.RECORDED,
+        )
+        run_communication(source, back_end.value, shrink, shrink_as, told, as_json)
+        return
     from chakra_et.benchmark.program import StandIn, Style
     from chakra_et.benchmark.running import BackEnd, Settings, prepare, run
     from chakra_et.benchmark.running import emit as write

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -12,7 +13,10 @@ from pathlib import Path
 import gloo_calls
 import msgspec
 import pytest
+from command import chakra, chakra_process
+from traces import coll, recv, send, trace
 
+import chakra_et
 from chakra_et.benchmark.comms.call import RankOutcome
 from chakra_et.benchmark.comms.values import outputs
 from chakra_et.benchmark.launcher import DIRECTORY
@@ -95,3 +99,53 @@ def test_a_port_in_use_is_told() -> None:
             take_seat("gloo", 2, told)
     with pytest.raises(ChakraError, match="rank 0 cannot be reached"):
         take_seat("gloo", 1, told | {"RANK": "1", "WORLD_SIZE": "2"})
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """Two ranks that sum, and of which one sends to the other, without recorded times."""
+    for rank, message in enumerate((send(3, 1, 256, tag=4), recv(3, 0, 256, tag=4))):
+        nodes = (coll(1, size=4096, dtype="Half"), coll(2, size=8, deps=(1,)), message)
+        chakra_et.write(trace(*nodes, rank=rank, world=2), tmp_path / f"t.{rank}.et")
+    return tmp_path
+
+
+def expect_figures(text: str, ranks: int, calls: int) -> None:
+    figures = json.loads(text)
+    assert (figures["backend"], figures["ranks"], figures["calls"]) == ("gloo", ranks, calls)
+    assert (figures["wrong"], len(figures["spans_ns"])) == ([], 2)
+    rows = {(row["type"], row["dtype"]): row for row in figures["collectives"]}
+    half = rows["ALL_REDUCE", "float16"]
+    assert (half["message_bytes"], half["count"], half["recorded_ns"]) == (4096, 1, None)
+    # Of two ranks, each link of a ring carries what each rank has.
+    assert half["bus_bytes_per_s"] == half["algorithm_bytes_per_s"] > 0
+    assert half["algorithm_bytes_per_s"] == pytest.approx(4096e9 / half["run_ns"])
+
+
+RUN = ("--mode", "communication", "--iterations", 2, "--warmup", 0, "--json", "--timeout", 60)
+
+
+def test_ranks_are_started_and_give_their_figures(traces: Path) -> None:
+    done = chakra("run", traces, *RUN)
+    assert (done.code, done.errors) == (0, "")
+    expect_figures(done.output, 2, 3)
+
+
+def test_under_torchrun_each_process_is_a_rank(
+    traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    for name, value in (("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", port)):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RANK", "1")
+    other = subprocess.Popen(
+        [sys.executable, "-m", "chakra_et.cli", "run", str(traces), *map(str, RUN)],
+        stdout=subprocess.PIPE,
+    )
+    monkeypatch.setenv("RANK", "0")
+    done = chakra_process("run", traces, *RUN, timeout=120)
+    assert done.returncode == 0, done.stderr
+    expect_figures(done.stdout, 2, 3)
+    assert other.communicate(timeout=60) == (b"", None)
+    assert other.returncode == 0

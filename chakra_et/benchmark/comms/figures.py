@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from chakra_et.benchmark.comms.call import DELAY, Call, RankOutcome, Skipped
+from chakra_et.benchmark.comms.listing import Listing
 from chakra_et.tables.collectives import bandwidth
 from chakra_et.tables.table import Column, Table, known, texts
 
@@ -70,26 +71,23 @@ class Figures:
 
 
 def figures_of(
-    recorded_ranks: int,
-    calls: Mapping[int, Sequence[Call]],
-    skipped: Mapping[int, Sequence[Skipped]],
-    outcomes: Sequence[RankOutcome],
+    recorded_ranks: int, listing: Listing, outcomes: Sequence[RankOutcome] = ()
 ) -> Figures:
-    """The figures of a run: the calls of each rank of the recording, and what each rank saw."""
-    met = _meetings(calls, outcomes)
+    """The figures of a run, or of what would run: `outcomes` has what each rank saw, or nothing."""
+    met = _meetings(listing.calls, outcomes)
     spans = [max(spans) for spans in zip(*(o.spans_ns for o in outcomes), strict=True)]
-    made = [call for mine in calls.values() for call in mine]
+    made = [call for mine in listing.calls.values() for call in mine]
     return Figures(
         table=_table(met),
-        backend=outcomes[0].backend,
-        ranks=len(outcomes),
+        backend=outcomes[0].backend if outcomes else "dry",
+        ranks=len(listing.calls),
         recorded_ranks=recorded_ranks,
         calls=len(met),
         spans_ns=tuple(spans),
         checked=sum(o.checked for o in outcomes),
         wrong=tuple(text for o in outcomes for text in o.wrong),
         wrong_count=sum(o.wrong_count for o in outcomes),
-        skipped=_summed(skipped),
+        skipped=_summed(listing.skipped),
         shrunk=sum(call.shrunk_from > 0 for call in made),
         delays=sum(call.kind == DELAY for call in made),
         as_bytes=sum(o.as_bytes for o in outcomes),
@@ -118,13 +116,14 @@ class _Met:
 
 def _meetings(calls: Mapping[int, Sequence[Call]], outcomes: Sequence[RankOutcome]) -> list[_Met]:
     found: dict[tuple[object, ...], _Met] = {}
-    for rank, outcome in zip(calls, outcomes, strict=True):
-        runs = list(zip(*outcome.durations_ns, strict=True)) or [()] * len(calls[rank])
-        for call, took in zip(calls[rank], runs, strict=True):
+    for place, mine in enumerate(calls.values()):
+        took = outcomes[place].durations_ns if outcomes else []
+        runs = list(zip(*took, strict=True)) or [()] * len(mine)
+        for call, run in zip(mine, runs, strict=True):
             met = found.setdefault(call.meeting, _Met(call, 0, [], []))
             met.comm_bytes = max(met.comm_bytes, call.size_bytes)
             met.recorded_ns += [] if call.recorded_ns is None else [call.recorded_ns]
-            met.run_ns.append(list(took))
+            met.run_ns.append(list(run))
     return list(found.values())
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chakra_et.benchmark.comms.agree import agree
-from chakra_et.benchmark.comms.call import Plan, Settings
+from chakra_et.benchmark.comms.call import Plan, RankOutcome, Settings
 from chakra_et.benchmark.comms.figures import Figures, figures_of
 from chakra_et.benchmark.comms.listing import Listing, list_calls
 from chakra_et.benchmark.comms.meeting import expect_meeting, expect_ranks, unmet
@@ -29,6 +30,10 @@ class Job:
         return [
             Plan(rank, members, tuple(calls), groups) for rank, calls in self.listing.calls.items()
         ]
+
+    def figures(self, outcomes: Sequence[RankOutcome] = ()) -> Figures:
+        """What ranks saw, in their order; without that, what they are to run."""
+        return figures_of(self.recorded_ranks, self.listing, outcomes)
 
 
 def prepare(traces: TraceSet, ranks: int | None = None, how: ShrinkAs = ShrinkAs.GROUP) -> Job:
@@ -65,4 +70,4 @@ def run_job(job: Job, settings: Settings) -> Figures:
     """
     arguments = [(plan, settings) for plan in job.plans]
     outcomes = launch("chakra_et.benchmark.comms.rank", "run_rank", arguments)
-    return figures_of(job.recorded_ranks, job.listing.calls, job.listing.skipped, outcomes)
+    return job.figures(outcomes)
