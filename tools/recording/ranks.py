@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -26,25 +27,27 @@ def run_ranks(programs: list[Program], count: int) -> None:
     Each program finds a new group of all ranks, and a seed that depends on the rank. Raises what a
     rank raised, and TimeoutError.
     """
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    ranks = mp.start_processes(
-        _run_rank,
-        (count, store.port, programs),
-        nprocs=count,
-        join=False,
-        start_method="fork",
-    )
-    deadline = time.monotonic() + TIMEOUT.total_seconds()
-    while not ranks.join(timeout=1):
-        if time.monotonic() > deadline:
-            for process in ranks.processes:
-                process.kill()
-            raise TimeoutError(f"{count} ranks did not finish within {TIMEOUT}")
+    # The ranks meet in a file: a server would have threads, and who forks beside threads may hang.
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = mp.start_processes(
+            _run_rank,
+            (count, f"{folder}/store", programs),
+            nprocs=count,
+            join=False,
+            start_method="fork",
+        )
+        deadline = time.monotonic() + TIMEOUT.total_seconds()
+        while not ranks.join(timeout=1):
+            if time.monotonic() > deadline:
+                for process in ranks.processes:
+                    process.kill()
+                raise TimeoutError(f"{count} ranks did not finish within {TIMEOUT}")
 
 
-def _run_rank(rank: int, count: int, port: int, programs: list[Program]) -> None:
+def _run_rank(rank: int, count: int, path: str, programs: list[Program]) -> None:
     _stay_on_loopback()
-    store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=TIMEOUT)
+    store = dist.FileStore(path, count)
+    store.set_timeout(TIMEOUT)
     for number, program in enumerate(programs):
         dist.init_process_group(
             "gloo",
