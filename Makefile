@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-out
 
-.PHONY: help demo test test-torch test-compat test-browser check lint format types schema bench clean
+.PHONY: help demo test test-torch test-compat test-browser test-cluster check lint format types schema bench clean
 
 help:
 	@echo "make demo         set up, convert the bundled pair, and show what came out"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-torch   the tests that need PyTorch (in an environment of their own)"
 	@echo "make test-compat  the tests against mlc-chakra (in an environment of its own)"
 	@echo "make test-browser the tests of pages in Chromium, where it is installed"
+	@echo "make test-cluster the tests with Ray, Dask and stores (in an environment of their own)"
 	@echo "make schema       generate what derives from schema/ (protobuf code, definitions, docs)"
 	@echo "make bench        time a conversion against the decoding floor and mlc-chakra"
 
@@ -69,6 +70,15 @@ test-compat: $(VENV)/dev.stamp
 test-browser: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/browser
 
+.venv-cluster/stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install --quiet --upgrade pip
+	.venv-cluster/bin/python -m pip install --quiet --editable ".[cluster]"
+	@touch $@
+
+test-cluster: .venv-cluster/stamp
+	.venv-cluster/bin/python -m pytest tests/cluster
+
 schema: $(VENV)/dev.stamp
 	$(BIN)/python tools/generate.py
 
@@ -76,4 +86,4 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python tools/bench_convert.py --sizes 10000,100000
 
 clean:
-	rm -rf .venv .venv-torch .venv-mlc .venv-protoc $(DEMO)
+	rm -rf .venv .venv-cluster .venv-torch .venv-mlc .venv-protoc $(DEMO)

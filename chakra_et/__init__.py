@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chakra_et.collection import Collection, collect
     from chakra_et.conversion import Conversion, convert
     from chakra_et.definitions import CollectiveType, NodeType
-    from chakra_et.directory import convert_directory, convert_files
+    from chakra_et.directory import convert_directory, convert_files, merge_shards
     from chakra_et.errors import ChakraError, FormatError, LinkError, OutputError
     from chakra_et.feeder import Feeder, FeederSet
     from chakra_et.files import read, read_set, write
@@ -57,6 +57,7 @@ __all__ = [
     "convert_directory",
     "convert_files",
     "cure",
+    "merge_shards",
     "operator_times",
     "read",
     "read_set",
@@ -68,7 +69,7 @@ _HOMES: Final = {
     "chakra_et.collection": ("Collection", "collect"),
     "chakra_et.conversion": ("Conversion", "convert"),
     "chakra_et.definitions": ("CollectiveType", "NodeType"),
-    "chakra_et.directory": ("convert_directory", "convert_files"),
+    "chakra_et.directory": ("convert_directory", "convert_files", "merge_shards"),
     "chakra_et.errors": ("ChakraError", "FormatError", "LinkError", "OutputError"),
     "chakra_et.feeder": ("Feeder", "FeederSet"),
     "chakra_et.files": ("read", "read_set", "write"),

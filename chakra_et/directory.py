@@ -10,18 +10,23 @@ from typing import Any, Final
 
 from chakra_et.conversion import Conversion, Options, PathLike, convert_one
 from chakra_et.errors import ChakraError
+from chakra_et.io.cores import usable_cores
+from chakra_et.io.memory import available_bytes
 from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.io.protected import inputs_protected, refuse_input
 from chakra_et.jobs.crew import Crew, Result, Step, local_executor
-from chakra_et.jobs.executors import Executor
+from chakra_et.jobs.executors import Executor, Workers
 from chakra_et.jobs.failures import Failure, failures_of, first_error, unread_ranks
-from chakra_et.jobs.job import Job
+from chakra_et.jobs.job import Job, elsewhere
 from chakra_et.jobs.parts import Parts
 from chakra_et.jobs.publish import numbered, publish_run
-from chakra_et.jobs.together import convert_together
+from chakra_et.jobs.remote_parts import parts_of
+from chakra_et.jobs.shards import Merged, Shard, convert_shard, forget_shards, gather
+from chakra_et.jobs.together import conversions_of, convert_together, learned
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
 from chakra_et.search import PassedOver, told_passed_over
+from chakra_et.urls import shown_path, url_of
 
 _SHOWN: Final = 5
 """So many pairs are named in an error."""
@@ -58,6 +63,7 @@ def convert_files(
     step: Step | None = None,
     resume: bool = False,
     keep_going: bool = False,
+    shard: str | None = None,
     executor: Executor | None = None,
 ) -> Conversions:
     """Convert files of any kind that is read here, told by content, in any order.
@@ -81,7 +87,8 @@ def convert_files(
     With `resume`, ranks whose files and options are as they were when they were converted to this
     directory are not converted again, whether that run came to its end or not. With `keep_going`,
     ranks that cannot be converted to a directory are listed in `failures` of the result, and all
-    others are written; without it the first error is raised.
+    others are written; without it the first error is raised. With `shard`, "2/8" say, only every
+    eighth rank is converted, and nothing is published: `merge_shards` does that when all are done.
 
     Raises ChakraError as `convert` does, and when there is nothing to convert or two recordings
     have one rank; then nothing is written.
@@ -99,25 +106,63 @@ def convert_files(
         if target is not None and names_a_file(target):
             _expect_one(pairs, "this names one file", target)
             return _with_others([_convert_to_file(target, pairs[0], options)], others)
-        parts = None if target is None else Parts.of(target, prefix)
+        parts = None if target is None else parts_of(target, prefix)
         unread: list[Failure] = []
-        if keep_going and parts is not None:
+        if parts is not None and (keep_going or shard is not None):
             pairs, others, unread = unread_ranks(pairs, others)
         work = [Job(pair, options, parts, resume) for pair in pairs]
+        if executor is not None:
+            work = [elsewhere(job) for job in work]
         with _crew(work, executor, jobs, step) as crew:
             if parts is None:
                 found = [c for c, _ in numbered(work, _all_of(work, crew)).values()]
                 return _with_others(found, others)
+            if shard is not None:
+                _expect_shared(parts.target)
+                mine, results = convert_shard(work, Shard.parse(shard), parts, crew, others, unread)
+                done = [c for result in results for c in conversions_of(result)]
+                return Conversions(done, others, failures_of(mine, results))
             with _kept_for_later(parts):
                 results = convert_together(work, crew)
                 if not keep_going:
                     first_error(work, results)
-                failures = [*unread, *failures_of(work, results)]
-                named = numbered(work, results)
-                if not named:
-                    raise failures[0].error
-                publish_run(parts, prefix, named, force)
-                return _with_others([c for c, _ in named.values()], others, failures)
+                return _published(parts, prefix, Merged(work, results, others, unread), force)
+
+
+def merge_shards(
+    output: PathLike,
+    *,
+    prefix: str = "trace",
+    jobs: int | None = None,
+    force: bool = False,
+    step: Step | None = None,
+    executor: Executor | None = None,
+) -> Conversions:
+    """Publish the run whose shards `convert_files` has converted to a directory.
+
+    What ranks learn of each other needs all of them, so some may be converted again. Options are
+    those of `convert_files`; the result is what it gives without shards, with `keep_going`. Raises
+    ChakraError where shards are missing, and as `convert_files` does.
+    """
+    parts = parts_of(Path(output), prefix)
+    with Workers(jobs or usable_cores(), available_bytes()) as workers:
+        crew = Crew(executor or workers, step or _nobody)
+        merged = gather(parts, crew)
+        with inputs_protected(*(file.path for job in merged.work for file in job.pair.files)):
+            merged.results = learned(merged.work, merged.results, crew)
+            found = _published(parts, prefix, merged, force)
+    forget_shards(parts)
+    return found
+
+
+def _published(parts: Parts, prefix: str, run: Merged, force: bool) -> Conversions:
+    """Publish all of a run that could be converted. Raises the first error where nothing could."""
+    failures = [*run.unread, *failures_of(run.work, run.results)]
+    named = numbered(run.work, run.results)
+    if not named:
+        raise failures[0].error
+    publish_run(parts, prefix, named, force)
+    return _with_others([conversion for conversion, _ in named.values()], run.others, failures)
 
 
 @contextmanager
@@ -166,6 +211,17 @@ def convert_directory(
 ) -> Conversions:
     """All ranks of a directory; options are those of `convert_files`."""
     return convert_files(directory, output_directory, **options)
+
+
+def _expect_shared(target: Path) -> None:
+    """Raises ChakraError where shards cannot meet."""
+    if url_of(target) is not None:
+        raise ChakraError(
+            "--shard needs a directory that all shards share",
+            path=shown_path(target),
+            remedy="Name a directory; --executor writes to a URL from many machines.",
+        )
+    make_directory(target)
 
 
 def names_a_file(output: Path) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chakra_et.shown import shown, shown_lines
+from chakra_et.urls import shown_path
 
 
 class ChakraError(Exception):
@@ -35,7 +36,8 @@ class ChakraError(Exception):
         return _again, (type(self), self.problem, self.path, self.place, self.remedy)
 
     def __str__(self) -> str:
-        where = [shown(str(part)) for part in (self.path, self.place) if part is not None]
+        path = None if self.path is None else shown_path(self.path)
+        where = [shown(part) for part in (path, self.place) if part is not None]
         text = shown_lines(": ".join([*where, self.problem.rstrip(".")]) + ".")
         return text if self.remedy is None else f"{text} {shown(self.remedy)}"
 

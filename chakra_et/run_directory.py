@@ -7,7 +7,7 @@ an earlier run can be told from files of other makers, which are never removed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -97,26 +97,58 @@ def publish(
     _make_room(target, prefix, set(sources), manifest, force)
     for name, source in sources.items():
         move_output(source, target / name)
-    manifest.runs[prefix] = sorted(sources)
+    list_run(manifest, prefix, sources, origins)
+    write_json(manifest, target / MANIFEST)
+
+
+def list_run(
+    manifest: Manifest, prefix: str, names: Iterable[str], origins: Mapping[str, Origin] | None
+) -> None:
+    """Note in a manifest which files a run has, and of what they were made."""
+    manifest.runs[prefix] = sorted(names)
     listed = {name for names in manifest.runs.values() for name in names}
-    others = {name: told for name, told in manifest.origins.items() if name not in sources}
+    own = set(manifest.runs[prefix])
+    others = {name: told for name, told in manifest.origins.items() if name not in own}
     kept = {**others, **(origins or {})}
     manifest.origins = {name: kept[name] for name in sorted(listed & kept.keys())}
-    write_json(manifest, target / MANIFEST)
 
 
 def _read(target: Path) -> Manifest:
     """The manifest of a directory; an empty one where there is none that can be read."""
     try:
-        return msgspec.json.decode((target / MANIFEST).read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError):
+        return manifest_in((target / MANIFEST).read_bytes())
+    except OSError:
+        return Manifest()
+
+
+def manifest_in(data: bytes) -> Manifest:
+    """The manifest in the bytes of a file; an empty one if they are none."""
+    try:
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.DecodeError:
         return Manifest()
 
 
 def _make_room(target: Path, prefix: str, names: set[str], manifest: Manifest, force: bool) -> None:
     """Refuse or remove what is left of another run."""
-    ranked = re.compile(re.escape(prefix) + r"\.\d+\.et(?:\.gz|\.zst)?")
     there = {path.name for path in target.iterdir()}
+    own = left_behind(target, there, prefix, names, manifest, force)
+    for name in own:
+        refuse_input(target / name)
+    for name in own:
+        with suppress(FileNotFoundError):
+            (target / name).unlink()
+
+
+def left_behind(
+    target: Path, there: set[str], prefix: str, names: set[str], manifest: Manifest, force: bool
+) -> set[str]:
+    """Files of another run that are to be removed, of those that are `there`.
+
+    `names` are those that will be written; other prefixes lose them in the manifest. Raises
+    OutputError where files may not be removed.
+    """
+    ranked = re.compile(re.escape(prefix) + r"\.\d+\.et(?:\.gz|\.zst)?")
     own = there & set(manifest.runs.get(prefix, ())) - names
     others = {name for name in there if ranked.fullmatch(name)} - names - own
     taken = {
@@ -127,13 +159,9 @@ def _make_room(target: Path, prefix: str, names: set[str], manifest: Manifest, f
     }
     if others or ((own or taken) and not force):
         raise _in_the_way(target, own | taken, others, force)
-    for name in own:
-        refuse_input(target / name)
-    for name in own:
-        with suppress(FileNotFoundError):
-            (target / name).unlink()
     for listed in manifest.runs.values():
         listed[:] = [name for name in listed if name not in taken]
+    return own
 
 
 def _in_the_way(target: Path, own: set[str], others: set[str], force: bool) -> OutputError:

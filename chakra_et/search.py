@@ -13,7 +13,9 @@ from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input, rank_in_name
 from chakra_et.io.archive import members
+from chakra_et.io.remote import names_below
 from chakra_et.shown import number_of
+from chakra_et.urls import url_of
 
 _ET_NAME: Final = re.compile(r".*\.(et|eg)(\.gz|\.zst)?")
 _PRECEDENCE: Final = ({View.HOST, View.DEVICE}, {View.BOTH}, {View.TRACE})
@@ -66,6 +68,9 @@ def find_inputs(sources: Iterable[str | Path], skip: Path | None = None) -> Foun
 
 def names_in(source: Path, skip: Path | None = None) -> list[str] | None:
     """The names of the files in a directory or an archive; None for a single file."""
+    url = url_of(source)
+    if url is not None:
+        return names_below(url, None if skip is None else url_of(skip))
     if source.is_dir():
         return list(_walk(source, skip))
     if not source.exists():

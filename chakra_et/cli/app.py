@@ -36,6 +36,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, dict[str, Any]]]]] = {
     },
     "Convert and check": {
         "convert": ("convert", {}),
+        "merge": ("merge", {}),
         "info": ("info", {}),
         "validate": ("validate", {}),
         "explain": ("validate", {}),

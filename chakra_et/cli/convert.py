@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -26,10 +27,24 @@ from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, write_json
+from chakra_et.shown import number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chakra_et.jobs.executors import Executor
     from chakra_et.passes import Cured
 
+ExecutorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Convert on a cluster: ray or dask starts one of this machine, ray=ADDRESS or "
+        "dask=ADDRESS uses yours.",
+        show_default=False,
+    ),
+]
 EXAMPLES: Final = {
     "convert": (
         ("chakra convert host.json device.json -o trace.0.et", "one rank, in any order"),
@@ -119,6 +134,17 @@ def convert_command(
             "from the same files with the same options.",
         ),
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="I/N",
+            help="Only every N-th rank, this one the I-th of N: each on a machine of its own, with "
+            "a file system that all share. `chakra merge OUT` makes the run of them.",
+            show_default=False,
+        ),
+    ] = None,
+    executor: ExecutorOption = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -164,10 +190,18 @@ def convert_command(
     workers = workers_asked(jobs)
     if not files:
         _refuse_for_pairs(
-            jobs=workers, resume=resume or None, prefix=None if target is not None else prefix
+            jobs=workers,
+            resume=resume or None,
+            shard=shard,
+            executor=executor,
+            prefix=None if target is not None else prefix,
         )
     name = prefix or "trace"
-    with working("converting") as step:
+    if shard is not None and target is not None:
+        raise ChakraError(
+            "--for needs all ranks", remedy="Convert and merge the shards, then run chakra fix."
+        )
+    with working("converting", lines=not quiet) as step, _executor(executor, workers) as cluster:
         if files:
             conversions = convert_files(
                 files,
@@ -179,6 +213,8 @@ def convert_command(
                 step=step,
                 resume=resume,
                 keep_going=True,
+                shard=shard,
+                executor=cluster,
                 **options,
             )
         else:
@@ -190,12 +226,28 @@ def convert_command(
     if not quiet:
         taken = any(is_standard_output(path) for path in (output, report) if path is not None)
         console = console_for(stderr=taken)
-        show_conversions(console, conversions, verbose)
+        if shard is not None:
+            count = number_of(len(conversions), "rank")
+            say(console, f"shard {shard}: {count}; chakra merge {output} when all are done", "bold")
+        else:
+            show_conversions(console, conversions, verbose)
         if cured is not None:
             _show_cured(console, output, cured)
     show_failures(conversions)
     if conversions.failures or (cured is not None and cured.left.exit_code()):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _executor(asked: str | None, workers: int | None) -> Iterator[Executor | None]:
+    """The executor that is asked for; None for workers of this machine."""
+    if asked is None:
+        yield None
+        return
+    from chakra_et.jobs.clusters import cluster_executor
+
+    with cluster_executor(asked, workers) as found:
+        yield found
 
 
 def workers_asked(text: str) -> int | None:

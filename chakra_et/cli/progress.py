@@ -33,11 +33,14 @@ class _Lines:
 
 
 @contextmanager
-def working(what: str) -> Iterator[Step]:
-    """Show what is going on while the block runs; call the step to show how far it is."""
+def working(what: str, *, lines: bool = False) -> Iterator[Step]:
+    """Show what is going on while the block runs; call the step to show how far it is.
+
+    With `lines`, what is no terminal gets a line now and then.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines(what, console).step
+        yield _Lines(what, console).step if lines else lambda _done, _of: None
         return
     # It takes 40 ms to import, and only terminals need it.
     from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn

@@ -18,6 +18,7 @@ from chakra_et.linker.output.report import Report
 from chakra_et.linker.tallies import Tally
 from chakra_et.search import told_passed_over
 from chakra_et.shown import number_of
+from chakra_et.urls import shown_path
 
 _WARNINGS_SHOWN: Final = 5
 _JOINED_SHOWN: Final = 3
@@ -55,7 +56,7 @@ def show_failures(conversions: Conversions) -> None:
 def _show_one(console: Console, conversion: Conversion, verbose: bool, last: list[Row]) -> None:
     report = conversion.report
     rank = "" if report.rank is None else f" (rank {report.rank})"
-    name = conversion.output or " and ".join(_paths(report))
+    name = shown_path(conversion.output) if conversion.output else " and ".join(_paths(report))
     say(console, f"{name}{rank}: {_written(report)}", "bold")
     rows = _in_full(report) if verbose else _in_short(report)
     show_rows(console, [row for row in rows if row[1]] + last)
@@ -197,7 +198,7 @@ def _show_run(console: Console, conversions: Conversions, last: list[Row]) -> No
     outputs = [report.output for report in reports if report.output is not None]
     nodes, edges = _totals(reports)
     folder = conversions[0].output.parent if conversions[0].output else None
-    place = f"{folder}: " if folder is not None else ""
+    place = f"{shown_path(folder)}: " if folder is not None else ""
     written = f", {size(sum(output['bytes'] for output in outputs))}" if outputs else ""
     say(console, f"{place}{len(reports)} ranks, {nodes} nodes, {edges} edges{written}", "bold")
     show_table(console, _ranks(conversions))

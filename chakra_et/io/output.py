@@ -19,6 +19,8 @@ from chakra_et.errors import OutputError
 from chakra_et.io.json_text import to_json
 from chakra_et.io.leftovers import clean, hold, temporary_prefix
 from chakra_et.io.protected import refuse_input
+from chakra_et.io.remote import remote_state, upload
+from chakra_et.urls import url_of
 
 _STANDARD_OUTPUT: Final = (
     Path("-"), Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1"),
@@ -42,6 +44,8 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
             raise OutputError("this is a directory", path=target, remedy="Name a file in it.")
         refuse_input(target)
         making = _written_through if _is_special(target) else _replaced
+        if url_of(target) is not None:
+            making = _uploaded
         with making(target) as raw, _compressed(raw, target) as stream:
             yield stream
     except BrokenPipeError:
@@ -90,6 +94,16 @@ def _replaced(target: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
+def _uploaded(target: Path) -> Iterator[IO[bytes]]:
+    """A temporary file that is copied to the store that `target` names when it is whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder, "output")
+        with temporary.open("wb") as raw:
+            yield raw
+        upload(temporary, url_of(target) or "")
+
+
+@contextmanager
 def _written_through(target: Path) -> Iterator[IO[bytes]]:
     """A buffer that is copied to `target` when it is whole."""
     with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as raw:
@@ -106,6 +120,9 @@ def _written_through(target: Path) -> Iterator[IO[bytes]]:
 
 def size_of(path: Path) -> int | None:
     """The bytes of a file that was written; None for what keeps none, such as a pipe."""
+    url = url_of(path)
+    if url is not None:
+        return remote_state(url)[0]
     return None if _is_special(path) else path.stat().st_size
 
 
@@ -126,6 +143,8 @@ def make_directory(path: Path) -> None:
             path=path,
             remedy="Name one, or convert a single rank.",
         )
+    if url_of(path) is not None:
+        return  # Stores have no directories, or make them.
     try:
         path.mkdir(exist_ok=True)
     except FileNotFoundError as error:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from chakra_et.errors import OutputError
+from chakra_et.urls import url_of
 
-_Identity = tuple[int, int]
+_Identity: TypeAlias = "tuple[int, int] | str"
 _INPUTS: Final[ContextVar[dict[_Identity, Path] | None]] = ContextVar("inputs", default=None)
 
 
@@ -28,6 +29,16 @@ def inputs_protected(*paths: str | Path | None) -> Iterator[None]:
         _INPUTS.reset(token)
 
 
+@contextmanager
+def copies_read() -> Iterator[None]:
+    """Within it, what is read is a copy that will be gone: no input, even if a number is reused."""
+    token = _INPUTS.set(None)
+    try:
+        yield
+    finally:
+        _INPUTS.reset(token)
+
+
 def note_input(path: str | Path) -> None:
     """Take a file, or the archive that a path leads into, for an input."""
     inputs = _INPUTS.get()
@@ -36,7 +47,7 @@ def note_input(path: str | Path) -> None:
     for place in (Path(path), *Path(path).parents):
         found = _identity(place)
         if found is not None:
-            if place.is_file():
+            if isinstance(found, str) or place.is_file():
                 inputs[found] = Path(path)
             return
 
@@ -56,7 +67,13 @@ def refuse_input(path: str | Path) -> None:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """What a file is known by, whatever leads to it; None if there is none."""
+    """What a file is known by, whatever leads to it; None if there is none.
+
+    A remote file is known by its URL.
+    """
+    url = url_of(path)
+    if url is not None:
+        return url
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -13,9 +13,11 @@ from chakra_et.io.compression import Gzip, Zstd
 from chakra_et.io.guard import note_progress
 from chakra_et.io.memory import require
 from chakra_et.io.protected import note_input
+from chakra_et.io.remote import open_remote
 from chakra_et.io.repairs import Repairs
 from chakra_et.io.spool import is_opened, spooled
 from chakra_et.io.stream import BLOCK_BYTES, Stream
+from chakra_et.urls import url_of
 
 _LAYERS: Final = 4
 """How many times a file may be packed or compressed."""
@@ -108,7 +110,7 @@ def first_bytes(path: str | Path, count: int) -> bytes:
 
 def _locate(path: Path) -> tuple[Path, str | None]:
     """The file on disk, and the member of it that the path names, if it leads into a file."""
-    if not is_opened(path) and not path.exists():
+    if not is_opened(path) and not url_of(path) and not path.exists():
         for parent in path.parents:
             if parent.is_file():
                 return parent, path.relative_to(parent).as_posix()
@@ -120,6 +122,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         if is_opened(path):
             yield spooled(path)
+            return
+        if (url := url_of(path)) is not None:
+            with open_remote(url) as file:
+                yield file
             return
         with path.open("rb") as file:
             if not file.seekable():

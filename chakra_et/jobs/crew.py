@@ -14,6 +14,7 @@ from chakra_et.io.cores import usable_cores
 from chakra_et.io.memory import available_bytes
 from chakra_et.jobs.executors import Executor, Here, Workers, collected
 from chakra_et.jobs.job import Job, Outcome, tried
+from chakra_et.urls import is_of_this_process, url_of
 
 _WORTH_BYTES: Final = 48 << 20
 """Below this, workers take longer to begin than they save."""
@@ -68,4 +69,8 @@ def sensible_count(jobs: Sequence[Job]) -> int:
 
 
 def _needs_this_process(jobs: Sequence[Job]) -> bool:
-    return any(file.is_pipe for job in jobs for file in job.pair.files)
+    """Whether files are pipes, or lie in the memory of this process."""
+    files = [file for job in jobs for file in job.pair.files]
+    places = [file.path for file in files] + [job.parts.target for job in jobs if job.parts]
+    urls = [url for place in places if (url := url_of(place))]
+    return any(file.is_pipe for file in files) or any(map(is_of_this_process, urls))

@@ -86,7 +86,11 @@ def unread_ranks(
         mine = mine or [p for p in halves if p not in taken and p.rank is None and p.host]
         taken += mine
         files = [file.name for pair in mine for file in pair.files]
-        error = FormatError(other.reason, path=other.name, remedy="Copy or record it again.")
+        error = FormatError(
+            f"nothing can read this file ({other.reason})",
+            path=other.name,
+            remedy="Copy or record it again.",
+        )
         failures.append(Failure((other.name, *files), error))
     kept = [pair for pair in pairs if pair not in taken]
     return kept, [other for other in others if other not in unread], failures

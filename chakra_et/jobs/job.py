@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from chakra_et.conversion import Conversion, Options, convert_pair
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.jobs.fetched import fetched, tell_urls
 from chakra_et.jobs.parts import Parts, Record
 from chakra_et.jobs.states import key_of, sha256_of, state_of
 from chakra_et.pairing import Pair
 from chakra_et.run_directory import FileState
+from chakra_et.urls import url_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,24 @@ class Outcome:
     reused: bool = False
 
 
+def elsewhere(job: Job) -> Job:
+    """The job for a process that may have another current directory."""
+    sides = {side: getattr(job.pair, side) for side in ("host", "device", "whole")}
+    files: dict[str, Any] = {
+        side: replace(given, path=_absolute(given.path))
+        for side, given in sides.items()
+        if given is not None
+    }
+    parts = job.parts
+    if parts is not None:
+        parts = type(parts)(_absolute(parts.folder), _absolute(parts.target))
+    return replace(job, pair=replace(job.pair, **files), parts=parts)
+
+
+def _absolute(path: Path) -> Path:
+    return path if url_of(path) else path.absolute()
+
+
 def tried(job: Job) -> Outcome | ChakraError:
     """What came of a job, or the error that it ended with."""
     try:
@@ -59,14 +80,14 @@ def tried(job: Job) -> Outcome | ChakraError:
 def perform(job: Job) -> Outcome:
     """Convert a pair, or find that this was done. Raises ChakraError as `convert` does."""
     if job.parts is None:
-        return Outcome(convert_pair(job.pair, job.options))
+        return Outcome(_converted(job))
     before = _stamps(job.pair)
     inputs = [state_of(file) for file in job.pair.files]
     key = key_of(job.pair, job.options, inputs)
     record = job.parts.record(key) if job.resume else None
     if record is not None:
         return outcome_of(job.parts, key, record)
-    conversions = convert_pair(job.pair, job.options)
+    conversions = _converted(job)
     if _stamps(job.pair) != before:
         raise FormatError(
             "the file changed while it was read",
@@ -80,6 +101,14 @@ def perform(job: Job) -> Outcome:
         # They are large, and the record has them.
         report.guesses = None
     return Outcome(conversions, key, inputs=inputs, outputs=outputs)
+
+
+def _converted(job: Job) -> list[Conversion]:
+    with fetched(job.pair) as pair:
+        conversions = convert_pair(pair, job.options)
+    for conversion in conversions:
+        tell_urls(conversion.report, job.pair, pair)
+    return conversions
 
 
 def outcome_of(parts: Parts, key: str, record: Record) -> Outcome:

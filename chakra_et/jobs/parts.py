@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ import zstandard
 from chakra_et.io.output import atomic_output
 from chakra_et.jobs.states import plain, sha256_of
 from chakra_et.linker.output.report import Report
-from chakra_et.run_directory import FileState
+from chakra_et.run_directory import FileState, Origin, publish
 
 PARTS: Final = ".chakra-et"
-_RECORD: Final = "record"
+RECORD: Final = "record"
+"""The name of the record in the directory of a conversion."""
 
 
 class Record(msgspec.Struct):
@@ -45,11 +47,6 @@ class Parts:
     folder: Path
     target: Path
 
-    @classmethod
-    def of(cls, target: Path, prefix: str) -> Parts:
-        """The parts of the run that is written to a directory under a prefix."""
-        return cls(target / PARTS / prefix, target)
-
     def output(self, key: str, place: int) -> Path:
         """Where a trace of a conversion lies until it is published."""
         return self.folder / key / f"{place}.et"
@@ -60,17 +57,14 @@ class Parts:
 
     def keep(self, key: str, record: Record) -> None:
         """Say that a conversion is done: all of its traces are there."""
-        data = msgspec.msgpack.encode(record, enc_hook=plain)
-        with atomic_output(self.folder / key / _RECORD) as stream:
-            stream.write(zstandard.ZstdCompressor(level=3).compress(data))
+        with atomic_output(self.folder / key / RECORD) as stream:
+            stream.write(encoded(record))
 
     def record(self, key: str) -> Record | None:
         """What is known of a conversion; None if it is not done, or not by this program."""
         try:
-            packed = (self.folder / key / _RECORD).read_bytes()
-            data = zstandard.ZstdDecompressor().decompress(packed)
-            return msgspec.msgpack.decode(data, type=Record, dec_hook=_special)
-        except (OSError, zstandard.ZstdError, msgspec.DecodeError, ValueError):
+            return decoded((self.folder / key / RECORD).read_bytes())
+        except OSError:
             return None
 
     def has(self, key: str, record: Record) -> bool:
@@ -88,6 +82,17 @@ class Parts:
                     _link(published, part)
         return True
 
+    def publish(
+        self,
+        prefix: str,
+        named: Mapping[str, tuple[str, int]],
+        force: bool,
+        origins: Mapping[str, Origin],
+    ) -> None:
+        """Let traces, by key and place, appear in the target under these names."""
+        sources = {name: self.output(key, place) for name, (key, place) in named.items()}
+        publish(self.target, prefix, sources, force, origins)
+
     def keys(self) -> set[str]:
         """The conversions that have a directory."""
         try:
@@ -97,7 +102,7 @@ class Parts:
 
     def any_done(self) -> bool:
         """Whether there is something to go on with."""
-        return any((self.folder / key / _RECORD).exists() for key in self.keys())
+        return any((self.folder / key / RECORD).exists() for key in self.keys())
 
     def clean(self, used: AbstractSet[str]) -> None:
         """Forget all but the records of the conversions that were used."""
@@ -120,6 +125,21 @@ class Parts:
     def _published(self, record: Record) -> bool:
         """Whether a trace of a record lies in the target."""
         return any(state.name and _is(self.target / state.name, state) for state in record.outputs)
+
+
+def encoded(record: Record) -> bytes:
+    """A record as it is kept."""
+    data = msgspec.msgpack.encode(record, enc_hook=plain)
+    return zstandard.ZstdCompressor(level=3).compress(data)
+
+
+def decoded(packed: bytes) -> Record | None:
+    """The record in what was kept; None if this program cannot read it."""
+    try:
+        data = zstandard.ZstdDecompressor().decompress(packed)
+        return msgspec.msgpack.decode(data, type=Record, dec_hook=_special)
+    except (zstandard.ZstdError, msgspec.DecodeError, ValueError):
+        return None
 
 
 def _is(path: Path, told: FileState) -> bool:

@@ -12,7 +12,8 @@ from chakra_et.errors import ChakraError
 from chakra_et.jobs.crew import Result
 from chakra_et.jobs.job import Job, Outcome
 from chakra_et.jobs.parts import Parts
-from chakra_et.run_directory import FileState, Origin, publish
+from chakra_et.run_directory import FileState, Origin
+from chakra_et.urls import shown_path
 
 
 def numbered(
@@ -47,23 +48,23 @@ def publish_run(
     parts: Parts, prefix: str, found: dict[int, tuple[Conversion, Outcome]], force: bool
 ) -> None:
     """Let all traces of a run appear in its directory; the parts keep what tells of them."""
-    sources: dict[str, Path] = {}
+    named: dict[str, tuple[str, int]] = {}
     origins: dict[str, Origin] = {}
     names: dict[str, dict[int, str]] = {}
     for number, (conversion, outcome) in found.items():
         name = f"{prefix}.{number}.et"
         place = next(i for i, each in enumerate(outcome.conversions) if each is conversion)
         state = outcome.outputs[place]
-        sources[name] = parts.output(outcome.key, place)
+        named[name] = outcome.key, place
         origins[name] = Origin(state.bytes, state.sha256, outcome.inputs)
         names.setdefault(outcome.key, {})[place] = name
     for key, of_key in names.items():
         _name(parts, key, of_key)
-    publish(parts.target, prefix, sources, force, origins)
-    for name, (conversion, _) in zip(sources, found.values(), strict=True):
+    parts.publish(prefix, named, force, origins)
+    for name, (conversion, _) in zip(named, found.values(), strict=True):
         conversion.output = parts.target / name
         if conversion.report.output is not None:
-            conversion.report.output["path"] = str(conversion.output)
+            conversion.report.output["path"] = shown_path(conversion.output)
     earlier = {outcome.earlier for _, outcome in found.values()}
     parts.clean(names.keys() | earlier)
 

@@ -11,16 +11,24 @@ import numpy as np
 
 from chakra_et.conversion import Options
 from chakra_et.inputs import Input
+from chakra_et.io.remote import remote_state
 from chakra_et.io.source import blocks
 from chakra_et.pairing import Pair
 from chakra_et.run_directory import FileState
+from chakra_et.urls import url_of
 from chakra_et.version import __version__
 
 _FORMAT: Final = "chakra-et part 1"
 
 
 def state_of(given: Input) -> FileState:
-    """The state of an input; of what lies in an archive or came through a pipe, of its content."""
+    """The state of an input; of what lies in an archive or came through a pipe, of its content.
+
+    Of a remote file it is what the store tells contents apart by, in place of the hash.
+    """
+    url = url_of(given.path)
+    if url is not None:
+        return FileState(given.name, *remote_state(url))
     if given.path.is_file():
         return FileState(given.name, given.path.stat().st_size, sha256_of(given.path))
     found, count = hashlib.sha256(), 0

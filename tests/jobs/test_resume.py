@@ -21,7 +21,7 @@ from recordings import Profile
 import chakra_et
 from chakra_et import ChakraError
 from chakra_et.jobs import job
-from chakra_et.jobs.parts import Parts
+from chakra_et.jobs.remote_parts import parts_of
 from chakra_et.jobs.states import sha256_of
 
 RANKS = 12
@@ -164,11 +164,11 @@ def test_an_interruption_keeps_what_is_done_and_an_error_does_not(
     run = run_of(tmp_path / "run", 2)
     with ended_after(2, monkeypatch), pytest.raises(KilledError):
         convert(run, tmp_path / "out")
-    assert Parts.of(tmp_path / "out", "trace").any_done()
+    assert parts_of(tmp_path / "out", "trace").any_done()
     (tmp_path / "out" / "trace.9.et").write_bytes(b"somebody's")
     with pytest.raises(ChakraError, match="files of another run"):
         convert(run, tmp_path / "out")
-    assert not Parts.of(tmp_path / "out", "trace").any_done()
+    assert not parts_of(tmp_path / "out", "trace").any_done()
 
 
 def test_the_manifest_has_sizes_and_hashes_of_what_was_read_and_written(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _OUTPUTS: Final = ("-o", "--output", "--write-baseline")
 MAY_FIND: Final = ("validate", "doctor", "audit")
 """Verbs that end with 1 where they have found something."""
+KEEPS: Final = {"--resume", "--shard"}
+"""Options that go on with what is there."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _pipeline(line: str) -> list[tuple[list[str], str | None]]:
 
 
 def _chakra(words: list[str], given: bytes) -> bytes:
-    for output in _outputs(words):
+    for output in [] if KEEPS & set(words) else _outputs(words):
         # A reader tries one example or another; the second does not find what the first wrote.
         if output.is_dir():
             shutil.rmtree(output)
