@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
 from torch.nn import functional
+from torch.profiler import record_function
 
 from recording.window import Step
 
@@ -35,25 +34,29 @@ def known_delay(x: torch.Tensor, micros: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Shape:
-    """A perceptron of equal layers, trained on a batch in `micro_batches` parts.
+    """A perceptron of equal layers, trained on a batch in parts, on all ranks alike.
 
     `work_us` is what `known::work` takes behind each layer, forward and backward; on rank r
-    `slower[r]` times as long. `late_us` is how late a rank asks for each all-reduce.
+    `slower[r]` times as long. `late_us` is how late a rank asks for each all-reduce. Gradients of
+    so many layers as a `bucket` has are summed at once, beside the backward pass if they `overlap`.
     """
 
     layers: int = 4
     hidden: int = 256
-    tokens: int = 256
+    tokens: int = 192
     micro_batches: int = 1
     work_us: int = 0
     late_us: Sequence[int] = (0, 0)
     slower: Sequence[float] = (1.0, 1.0)
     bucket: int = 1
     overlap: bool = True
-    link_us: int = 0
+
+    def step(self) -> Step:
+        """One step of it."""
+        return _Training(self).step
 
 
-class Layer:
+class _Layer:
     """Two products with a GELU between, whose backward pass is asked for by itself."""
 
     def __init__(self, hidden: int) -> None:
@@ -63,148 +66,193 @@ class Layer:
         ]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The output for an input that the layer keeps, for the way back."""
         return torch.mm(functional.gelu(torch.mm(x, self.weights[0])), self.weights[1])
 
 
-class Training:
-    """A step: micro-batches forward and backward, gradients summed over ranks, weights updated."""
+class _Training:
+    """Micro-batches forward and backward, gradients summed over ranks, weights updated."""
 
     def __init__(self, shape: Shape) -> None:
         torch.manual_seed(0)
-        self.shape = shape
-        self.rank = dist.get_rank() if dist.is_initialized() else 0
-        self.layers = [Layer(shape.hidden) for _ in range(shape.layers)]
-        self.inputs = torch.randn(shape.tokens, shape.hidden)
-        self.sums: list[tuple[dist.Work, torch.Tensor, list[torch.Tensor]]] = []
-        self.link = Link(shape.link_us) if shape.link_us else None
+        self._shape = shape
+        self._alone = not dist.is_initialized() or dist.get_world_size() == 1
+        self._rank = 0 if self._alone else dist.get_rank()
+        self._layers = [_Layer(shape.hidden) for _ in range(shape.layers)]
+        self._inputs = torch.randn(shape.tokens, shape.hidden)
+        self._sums: list[tuple[dist.Work, torch.Tensor, list[torch.Tensor]]] = []
 
     def step(self) -> None:
-        """One step."""
-        for number in range(self.shape.micro_batches):
-            with torch.profiler.record_function("micro-batch"):
-                self._micro_batch(last=number == self.shape.micro_batches - 1)
+        for number in range(self._shape.micro_batches):
+            with record_function("micro-batch"):
+                self._micro_batch(last=number == self._shape.micro_batches - 1)
         self._wait()
-        with torch.no_grad():
-            for layer in self.layers:
-                with torch.profiler.record_function("update of a layer"):
-                    for weight in layer.weights:
-                        weight.sub_(weight.grad, alpha=1e-3)
-                        weight.grad = None
+        for layer in self._layers:
+            with record_function("layer update"), torch.no_grad():
+                for weight in layer.weights:
+                    weight.sub_(weight.grad, alpha=1e-3)
+                    weight.grad = None
 
     def _micro_batch(self, last: bool) -> None:
-        x, kept = self.inputs, []
-        for layer in self.layers:
-            with torch.profiler.record_function("layer forward"):
+        x, kept = self._inputs, []
+        for layer in self._layers:
+            with record_function("layer forward"):
                 x = x.detach().requires_grad_()
                 y = layer.forward(x)
                 kept.append((x, y))
                 x = self._work(y)
         gradient = x.detach() * 1e-3
         ready: list[torch.Tensor] = []
-        for place, (layer, (x, y)) in enumerate(zip(self.layers[::-1], kept[::-1], strict=True)):
-            with torch.profiler.record_function("layer backward"):
+        for place, (layer, (x, y)) in enumerate(zip(self._layers[::-1], kept[::-1], strict=True)):
+            with record_function("layer backward"):
                 torch.autograd.backward(y, gradient)
                 gradient = self._work(x.grad)
-                if last:
-                    ready += [weight.grad for weight in layer.weights]
-                    if (place + 1) % self.shape.bucket == 0:
-                        self._sum(ready)
-                        ready = []
+                ready += [weight.grad for weight in layer.weights] if last else []
+                if (place + 1) % self._shape.bucket == 0:
+                    self._sum(ready)
+                    ready = []
 
     def _work(self, x: torch.Tensor) -> torch.Tensor:
-        micros = round(self.shape.work_us * self.shape.slower[self.rank])
+        micros = round(self._shape.work_us * self._shape.slower[self._rank])
         return torch.ops.known.work(x.detach(), micros) if micros else x
 
     def _sum(self, gradients: list[torch.Tensor]) -> None:
         """Sum gradients over ranks; wait at once where nothing is to overlap."""
-        if self.link is not None:
-            self.link.send(gradients[0])
-        if not dist.is_initialized():
+        if self._alone or not gradients:
             return
-        late = self.shape.late_us[self.rank]
+        late = self._shape.late_us[self._rank]
         if late:
-            torch.ops.known.delay(gradients[0], late)
+            torch.ops.known.delay(gradients[0][:1], late)
         flat = torch.cat([gradient.flatten() for gradient in gradients])
-        self.sums.append((dist.all_reduce(flat, async_op=True), flat, gradients))
-        if not self.shape.overlap:
+        self._sums.append((dist.all_reduce(flat, async_op=True), flat, gradients))
+        if not self._shape.overlap:
             self._wait()
 
     def _wait(self) -> None:
-        for work, flat, gradients in self.sums:
+        for work, flat, gradients in self._sums:
             work.wait()
             parts = flat.split([gradient.numel() for gradient in gradients])
             for gradient, part in zip(gradients, parts, strict=True):
                 gradient.copy_(part.view_as(gradient))
-        self.sums = []
-        if self.link is not None:
-            self.link.wait()
+        self._sums = []
 
 
-class Link:
-    """A slow link: a thread that takes a known time for each transfer, one after the other."""
+@dataclass(frozen=True)
+class Line:
+    """Two stages in a line, and between them a rank that is the link: it keeps each message for a
+    known time.
+    """
 
-    def __init__(self, micros: int) -> None:
-        self._micros = micros
-        self._waiting: queue.Queue[torch.Tensor | None] = queue.Queue()
-        self._done = threading.Semaphore(0)
-        self._sent = 0
-        threading.Thread(target=self._run, daemon=True).start()
+    link_us: int
+    messages: int = 6
+    hidden: int = 256
+    tokens: int = 192
 
-    def send(self, tensor: torch.Tensor) -> None:
-        """Hand a tensor over, and go on."""
-        self._sent += 1
-        self._waiting.put(tensor)
+    def step(self) -> Step:
+        """One step of it."""
+        torch.manual_seed(0)
+        layers = [_Layer(self.hidden) for _ in range(2)]
+        inputs = torch.randn(self.tokens, self.hidden)
+        rank = dist.get_rank()
 
-    def wait(self) -> None:
-        """Until all is sent."""
-        for _ in range(self._sent):
-            self._done.acquire()
-        self._sent = 0
+        def compute(x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                for layer in layers:
+                    x = layer.forward(x)
+            return x
 
-    def _run(self) -> None:
-        while (tensor := self._waiting.get()) is not None:
-            torch.ops.known.delay(tensor, self._micros)
-            self._done.release()
+        def step() -> None:
+            for tag in range(self.messages):
+                message = torch.empty_like(inputs)
+                if rank == 0:
+                    dist.send(compute(inputs), 1, tag=tag)
+                    continue
+                dist.recv(message, rank - 1, tag=tag)
+                if rank == 1:
+                    torch.ops.known.delay(message, self.link_us)
+                    dist.send(message, 2, tag=tag)
+                else:
+                    compute(message)
+            dist.all_reduce(torch.ones(1))
+
+        return step
 
 
 @dataclass(frozen=True)
 class Intervention:
-    """Two programs, and the edits that say what was changed from the first to the second."""
+    """Two programs, and the edits that say what was changed from the first to the second.
+
+    Where edits name a `{table}`, it is fitted to recordings of the first program, and of others,
+    `known`, of which the second is none.
+    """
 
     what: str
-    before: Shape
-    after: Shape
+    before: Shape | Line
+    after: Shape | Line
     edits: tuple[str, ...]
     ranks: int = 2
-    shapes: tuple[Shape, ...] = field(default=())
-    """Programs whose recordings tell the kernel times that the edits need."""
-
-
-def step_of(shape: Shape) -> Step:
-    """One step of a program."""
-    return Training(shape).step
+    known: tuple[Shape, ...] = ()
 
 
 _WORK = Shape(work_us=2000)
-_DP = Shape()
-_ONE = Shape(layers=4)
-
-
-def _pair(before: Shape, **after: object) -> tuple[Shape, Shape]:
-    return before, replace(before, **after)  # type: ignore[arg-type]
-
+_SMALL = Shape(hidden=64, tokens=64, work_us=8000)
 
 INTERVENTIONS: dict[str, Intervention] = {
-    "slow-operator": Intervention(
-        "an operator takes twice as long", *_pair(_WORK, work_us=4000),
+    "slow operator": Intervention(
+        "one operator takes twice as long",
+        _WORK, Shape(work_us=4000),
         ("time:name=known::work=2",),
     ),
-    "no-operator": Intervention(
-        "an operator is not done", *_pair(_WORK, work_us=0), ("remove:name=known::work=yes",)
+    "no operator": Intervention(
+        "one operator is not done",
+        _WORK, Shape(),
+        ("remove:name=known::work=yes",),
     ),
-    "slow-link": Intervention(
-        "a transfer beside the computation takes three times as long",
-        *_pair(Shape(link_us=5000), link_us=15000), ("time:name=known::delay=3",), ranks=1,
+    "slow rank": Intervention(
+        "rank 1 computes half as fast again",
+        _SMALL, replace(_SMALL, slower=(1.0, 1.5)),
+        ("straggler=1:1.5",),
+    ),
+    "late rank": Intervention(
+        "rank 1 asks for each all-reduce 8 ms later",
+        Shape(), Shape(late_us=(0, 8000)),
+        ("delay:name=c10d::allreduce_=8000,1",),
+    ),
+    "slow link": Intervention(
+        "a link between two stages takes three times as long",
+        Line(5000), Line(15000),
+        ("time:name=known::delay=3",), ranks=3,
+    ),
+    "bucket size": Intervention(
+        "gradients of two layers are summed at once",
+        Shape(layers=8), Shape(layers=8, bucket=2),
+        ("merge:type=COMM_COLL=2",),
+    ),
+    "micro-batches": Intervention(
+        "gradients of 6 micro-batches are accumulated, not of 3",
+        Shape(micro_batches=3), Shape(micro_batches=6),
+        ("repeat:name=micro-batch=6",),
+    ),
+    "layers": Intervention(
+        "8 layers instead of 4",
+        Shape(layers=4), Shape(layers=8),
+        tuple(f"repeat:name=layer {part}=8" for part in ("forward", "backward", "update")),
+    ),
+    "batch": Intervention(
+        "a batch half as large again",
+        Shape(), Shape(tokens=288),
+        ("lengths=192:288,{table}",),
+        known=(Shape(tokens=144), Shape(tokens=384)),
+    ),
+    "hidden size": Intervention(
+        "320 instead of 256 wide, feed-forward layers four times that",
+        Shape(), Shape(hidden=320),
+        ("lengths=256:320,1024:1280,{table}",), ranks=1,
+        known=(Shape(hidden=224), Shape(hidden=384)),
+    ),
+    "overlap": Intervention(
+        "each all-reduce is waited for at once",
+        Shape(), Shape(overlap=False),
+        ("overlap=off",),
     ),
 }  # fmt: skip
+"""What is recorded and foretold, by name."""
