@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-out
+# What the compiled kernel is made of, which is built where there is a compiler and simdjson.
+KERNEL := $(wildcard chakra_et/kernel/cpp/*) chakra_et/kernel/__init__.py hatch_build.py
 
 .PHONY: help demo test test-torch test-compat test-browser test-cluster check lint format types schema bench clean
 
@@ -18,7 +20,7 @@ help:
 	@echo "make schema       generate what derives from schema/ (protobuf code, definitions, docs)"
 	@echo "make bench        time a conversion against the decoding floor and mlc-chakra"
 
-$(VENV)/run.stamp: pyproject.toml
+$(VENV)/run.stamp: pyproject.toml $(KERNEL)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .

@@ -2,7 +2,8 @@
 
     python tools/check_install.py
 
-- A wheel, in a fresh environment without extras, converts the bundled pair.
+- A wheel, in a fresh environment without extras, converts the bundled pair: with the compiled
+  kernel where it can be built, and in pure Python, to the same bytes.
 - An unpacked sdist runs the tests that need neither real traces nor a compiler.
 - A clone made with `core.symlinks=false`, as Git for Windows makes it, does the same, and gives the
   same wheel.
@@ -12,6 +13,7 @@ Meant for CI: it installs packages.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -35,30 +37,37 @@ def main() -> int:
         folder = Path(name)
         venv.create(folder / "plain", with_pip=True)
         python = folder / "plain" / "bin" / "python"
-        wheel = build_wheel(python, ROOT, folder / "wheel")
-        install_and_convert(python, wheel, folder)
+        compiled = build_wheel(python, ROOT, folder / "compiled", "auto")
+        wheel = build_wheel(python, ROOT, folder / "wheel", "off")
+        first = install_and_convert(python, compiled, folder / "compiled")
+        if install_and_convert(python, wheel, folder / "wheel") != first:
+            raise SystemExit("the kernel writes other bytes than pure Python")
         check_sdist(folder)
         check_clone_without_links(python, wheel, folder)
     print("3 passed, 0 failed")
     return 0
 
 
-def build_wheel(python: Path, source: Path, target: Path) -> Path:
-    """The wheel of a source tree."""
+def build_wheel(python: Path, source: Path, target: Path, kernel: str) -> Path:
+    """The wheel of a source tree; `kernel` is what the build hook is told."""
+    os.environ["CHAKRA_ET_KERNEL"] = kernel
     run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", target, source)
     (wheel,) = target.glob("*.whl")
     return wheel
 
 
-def install_and_convert(python: Path, wheel: Path, folder: Path) -> None:
-    """The README's conversion with nothing but the wheel."""
+def install_and_convert(python: Path, wheel: Path, folder: Path) -> bytes:
+    """The README's conversion with nothing but the wheel: the ET."""
     run(python, "-m", "pip", "install", "--quiet", wheel)
+    run(python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", wheel)
     chakra = python.with_name("chakra")
     pair = ROOT / "examples" / "simple_add"
     inputs = ("--host", pair / "host.json.gz", "--device", pair / "device.json.gz")
     run(chakra, "convert", *inputs, "-o", folder / "trace.0.et", cwd=folder)
     run(chakra, "info", folder / "trace.0.et", cwd=folder)
+    run(chakra, "--version", cwd=folder)
     run(python, "-W", "error", "-c", "import chakra_et.proto.et_def_pb2", cwd=folder)
+    return (folder / "trace.0.et").read_bytes()
 
 
 def check_sdist(folder: Path) -> None:
@@ -80,7 +89,7 @@ def check_clone_without_links(python: Path, wheel: Path, folder: Path) -> None:
     if (clone / "chakra_et" / "converters").is_symlink():
         raise SystemExit("the clone has links")
     run_tests(clone)
-    other = build_wheel(python, clone, folder / "clone-wheel")
+    other = build_wheel(python, clone, folder / "clone-wheel", "off")
     if members(other) != members(wheel):
         changed = sorted(set(members(other).items()) ^ set(members(wheel).items()))
         raise SystemExit(f"the wheel of a clone without links differs: {changed[:6]}")

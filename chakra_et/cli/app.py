@@ -104,14 +104,21 @@ def group_of(verb: str) -> str:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"chakra-et {__version__}")
+        from chakra_et.kernel import state
+
+        typer.echo(f"chakra-et {__version__} ({state()})")
         raise typer.Exit
 
 
 def _chakra(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version, and which code runs.",
+        ),
     ] = False,
 ) -> None:
     """What all verbs share."""

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from pathlib import Path
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from chakra_et.io.repairs import UnsoundError
 
-T = TypeVar("T")
+P = TypeVar("P", bound=Sized)
+P_co = TypeVar("P_co", bound=Sized, covariant=True)
 
 PIECE_BYTES: Final = 1 << 19
 """Bounds how many objects are alive at once: those of a piece are made, read and dropped."""
@@ -46,10 +47,17 @@ class _Walked(NamedTuple):
     closed: bool
 
 
-class JsonArray(Generic[T]):
+class Decoder(Protocol[P_co]):
+    """What makes a piece of an array, given as an array of its own, a list or columns."""
+
+    def decode(self, text: bytes, /) -> P_co:
+        """The elements. Raises msgspec.DecodeError or RecursionError for what is no such JSON."""
+
+
+class JsonArray(Generic[P]):
     """The elements of array `key` of a JSON object, or of a document that is itself an array.
 
-    Iterating yields lists of decoded elements. Afterwards `rest` holds the document with that
+    Iterating yields pieces of decoded elements. Afterwards `rest` holds the document with that
     array empty, and `found` tells whether there was such an array. `looked_at` counts the bytes
     that were decoded or walked, which is how the work is measured.
     """
@@ -59,7 +67,7 @@ class JsonArray(Generic[T]):
         path: str | Path,
         blocks: Iterator[bytes],
         key: str,
-        decoder: msgspec.json.Decoder[list[T]],
+        decoder: Decoder[P],
         *,
         piece_bytes: int = PIECE_BYTES,
     ) -> None:
@@ -78,7 +86,7 @@ class JsonArray(Generic[T]):
         self._offset = 0  # of self._text in the document
         self._count = 0  # elements decoded so far
 
-    def __iter__(self) -> Iterator[list[T]]:
+    def __iter__(self) -> Iterator[P]:
         prefix = self._find_array()
         if prefix is None:
             self.rest = bytes(self._text)
@@ -156,7 +164,7 @@ class JsonArray(Generic[T]):
                 places[latest] = self._text.rfind(latest, low, at)
         return -1
 
-    def _try_decode(self, cut: int) -> list[T] | None:
+    def _try_decode(self, cut: int) -> P | None:
         """The elements before `cut`, taken off the text; None if the cut was no border."""
         try:
             piece = self._decode(self._text.rfind(b",", 0, cut))
@@ -166,7 +174,7 @@ class JsonArray(Generic[T]):
         self._drop(cut)
         return piece
 
-    def _decode_walked(self) -> tuple[list[T], bool]:
+    def _decode_walked(self) -> tuple[P, bool]:
         """The elements that are whole in a piece, taken off the text, and whether no more come."""
         walked = self._walk()
         try:
@@ -179,7 +187,7 @@ class JsonArray(Generic[T]):
         self._drop(border.end() if border else 0)
         return piece, walked.closed
 
-    def _decode(self, end: int) -> list[T]:
+    def _decode(self, end: int) -> P:
         self.looked_at += end
         with memoryview(self._text) as text, text[:end] as piece:
             try:

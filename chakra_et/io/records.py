@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from chakra_et.errors import FormatError
-from chakra_et.io.json_array import JsonArray
+from chakra_et.io.json_array import Decoder, JsonArray
 from chakra_et.io.mend import Mender, MendError
 from chakra_et.io.mended_array import AFTER, MendedArray
 from chakra_et.io.repairs import Repairs, UnsoundError
@@ -46,12 +46,27 @@ class Layout(Generic[T]):
     """How records stand in a document: array `array` of objects of type `record`.
 
     `first` are the keys with which a record may begin, `document` is how the document does.
+    `compiled` gives a decoder of the compiled kernel, or None where there is none; that decoder
+    gives None for a piece that is to be read in Python.
     """
 
     record: type[T]
     array: str
     first: tuple[str, ...]
     document: str
+    compiled: Callable[[], Decoder[Any] | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class _Either:
+    """A decoder that is fast, or else one that knows everything."""
+
+    fast: Decoder[Any]
+    sure: Decoder[Any]
+
+    def decode(self, text: bytes) -> Any:
+        piece = self.fast.decode(text)
+        return self.sure.decode(text) if piece is None else piece
 
 
 @dataclass
@@ -88,7 +103,8 @@ def read_records(
 
 
 def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repairs) -> Records[C]:
-    decoder = msgspec.json.Decoder(_list_of(layout))
+    sure, fast = msgspec.json.Decoder(_list_of(layout)), layout.compiled()
+    decoder: Decoder[Any] = sure if fast is None else _Either(fast, sure)
     array = JsonArray(path, blocks(path), layout.array, decoder)
     for piece in array:
         columns.add(piece)

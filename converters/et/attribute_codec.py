@@ -117,13 +117,30 @@ def _encode_value(kind: Kind | None, value: AttributeValue) -> bytes:
     return field_bytes(kind, field_bytes(1, items) if items else b"")
 
 
+def is_plain(key: AttributeKey) -> bool:
+    """Whether each value of a column stands behind the same bytes, as a varint or a text."""
+    return (key.kind in _COLUMN_KINDS or key.kind is Kind.STRING) and not key.extra
+
+
+def head_of(key: AttributeKey) -> bytes:
+    """What stands in the attribute's message before each value of a plain column."""
+    assert key.kind is not None
+    before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
+    return before + tag(key.kind, SCALARS[key.kind].wire_type)
+
+
+def as_varints(key: AttributeKey, values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Numbers as they are written: negative ones as their two's complement of 64 bits."""
+    if key.kind is Kind.UINT64:
+        return np.asarray(values, np.uint64)
+    return np.asarray(values.astype(np.int64).view(np.uint64))
+
+
 def encode_block(key: AttributeKey, values: npt.NDArray[Any], outer: bytes) -> Block | None:
     """Values of a column of varints as a block of fields; None for a column of another kind."""
     if key.kind not in _COLUMN_KINDS or key.extra:
         return None
-    before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
-    whole = values if key.kind is Kind.UINT64 else values.astype(np.int64).view(np.uint64)
-    return varint_block(before + tag(key.kind, VARINT), whole, outer)
+    return varint_block(head_of(key), as_varints(key, values), outer)
 
 
 def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
@@ -149,8 +166,7 @@ def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
 
 def _encode_texts(key: AttributeKey, values: list[str], outer: bytes) -> list[bytes]:
     """Texts, each distinct one made once."""
-    before = encode_attribute(AttributeKey(key.name, None, 0, key.doc), None)
-    heads, outer_heads = Heads(before + tag(Kind.STRING, BYTES)), Heads(outer)
+    heads, outer_heads = Heads(head_of(key)), Heads(outer)
     pieces = {}
     for value in set(values):
         text = encode_text(value)

@@ -22,6 +22,7 @@ from chakra_et.converters.et.attribute_codec import (
     encode_text,
 )
 from chakra_et.converters.et.columns_in_attributes import attributes_of_columns, microseconds
+from chakra_et.converters.et.compiled import node_writer
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
@@ -63,6 +64,12 @@ def encode_et(trace: Trace) -> Iterator[bytes]:
     """The file, in blocks: the metadata and then each node, each with its length before it."""
     metadata = encode_metadata(trace.metadata)
     yield varint(len(metadata)) + metadata
+    _check_times(trace)
+    writer = node_writer(trace)
+    if writer is not None:
+        for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
+            yield writer.write(start, min(start + ROWS_AT_ONCE, len(trace.nodes)))
+        return
     heads = Heads(b"")
     for bodies in encode_nodes(trace):
         before = map(heads.__getitem__, map(len, bodies))
@@ -74,14 +81,19 @@ def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:
 
     Raises ValueError for a time that the format cannot tell.
     """
+    _check_times(trace)
+    told = attributes_of_columns(trace)
+    for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
+        yield _bodies(trace, np.arange(start, min(start + ROWS_AT_ONCE, len(trace.nodes))), told)
+
+
+def _check_times(trace: Trace) -> None:
+    """Raise ValueError for a time that the format cannot tell."""
     for name, times in (("start", trace.nodes.start_ns), ("duration", trace.nodes.duration_ns)):
         early = np.flatnonzero((times < -500) & (times != UNKNOWN_NS))
         if len(early):
             row = int(early[0])
             raise ValueError(f"node {trace.nodes[row].id}: a negative {name} ({times[row]} ns)")
-    told = attributes_of_columns(trace)
-    for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
-        yield _bodies(trace, np.arange(start, min(start + ROWS_AT_ONCE, len(trace.nodes))), told)
 
 
 def _bodies(trace: Trace, rows: Rows, told: Sequence[AttributeColumn]) -> list[bytes]:

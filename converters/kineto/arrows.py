@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from chakra_et.codes import codes
-from chakra_et.columns import Rows, no_rows
+from chakra_et.columns import NO_ROW, Rows, no_rows
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.times import nanoseconds, time_or_none
 from chakra_et.recording import Ends, Flows
@@ -45,6 +45,20 @@ class ArrowReader:
                 times = nanoseconds([e.ts for e in ends])
             ids = [integers([getattr(e, name) for e in ends], 0) for name in ("pid", "tid", "id")]
             parts.append([self._group(ends, ids[0]), *ids, times])
+
+    def add_columns(self, names: list[str], sides: Sequence[Sequence[Rows]]) -> None:
+        """Take in the beginnings and the ends of arrows that count, of these and other categories.
+
+        Columns of either are codes into `names`, processes, threads, ids and times.
+        """
+        order = sorted(self._categories)
+        places = [order.index(name) if name in order else NO_ROW for name in names]
+        for phase, (category, *columns) in zip(_PHASES, sides, strict=True):
+            if len(category) and max(places) != NO_ROW:
+                group = np.array(places, np.int64)[category]
+                ends = [column[group != NO_ROW] for column in columns]
+                key = group[group != NO_ROW] if self._across else ends[0]
+                self._columns[phase].append([key, *ends])
 
     def _group(self, ends: list[Event], pid: Rows) -> Rows:
         """What ends must share beside an id: the process, or across processes the category."""

@@ -6,13 +6,13 @@ from collections import Counter
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Rows
+from chakra_et.columns import Mask, Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
 from chakra_et.converters.kineto.arrows import ArrowReader
@@ -26,6 +26,7 @@ from chakra_et.converters.kineto.categories import (
     NO_STREAM,
     ROLES,
 )
+from chakra_et.converters.kineto.compiled import ProfilePiece, profile_decoder
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
 from chakra_et.converters.kineto.kinds import set_kinds
 from chakra_et.converters.kineto.makers import expect_records
@@ -43,7 +44,8 @@ from chakra_et.recording.device_trace import COLUMNS
 from chakra_et.recording.libraries import COMMUNICATION
 from chakra_et.shown import several
 
-_LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
+_LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion", profile_decoder)
+_EVENTS: Final = msgspec.json.Decoder(list[Event])
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
 _DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
 _ARG_COLUMNS: Final[tuple[tuple[str, int, tuple[str, ...], bool, bool], ...]] = (
@@ -66,7 +68,9 @@ _ODD_ARGS: Final = "arguments that are not an object"
 _LATEST_NS: Final = 1 << 62
 _FIRST: Final = 1000
 """So many records are looked at for marks of who wrote the file."""
+_FURTHER: Final = ("M", BEGIN, END)
 Times: TypeAlias = Rows
+V = TypeVar("V")
 
 
 @collection_paused()
@@ -111,26 +115,64 @@ class _Columns:
         self.phases: list[Event] = []
         self.marks: set[str] = set()
 
-    def add(self, events: list[Event], /) -> None:
+    def add(self, piece: list[Event] | ProfilePiece, /) -> None:
         """Take in some records."""
+        if isinstance(piece, list):
+            self._add_events(piece)
+        elif self.counts:
+            self._add_columns(piece)
+        else:
+            self._add_events(_EVENTS.decode(piece.text))
+
+    def _add_columns(self, piece: ProfilePiece) -> None:
+        """Take in records that are columns already."""
+        self.counts.update({(cat, phase): number for cat, phase, number in piece.counts})
+        self._add_further(_EVENTS.decode(piece.others))
+        for flows in (self.launch_flows, self.forward_flows, self.graph_flows):
+            flows.add_columns(piece.arrow_categories, piece.arrows)
+        columns, role = piece.columns, piece.columns["role"]
+        if not len(role):
+            return
+        for name in ("role", "pid", "tid", "start_ns", "duration_ns"):
+            self._put(name, columns[name])
+        self._put_distinct("category", self.categories, piece.categories, columns["category"])
+        self._put_distinct("name", self.names, piece.names, columns["name"])
+        for (name, *_), values in zip(_ARG_COLUMNS, piece.numbers, strict=True):
+            self._put(name, values)
+        # Only operations tell shapes; what others have is the last of these codes.
+        self._put_distinct("shapes", self.shape_texts, [*piece.shapes, b""], columns["shapes"])
+        told = np.array(list(map(_tells_communication, piece.names)), np.bool_)
+        self.args += piece.args(_is_carried(role) | told[columns["name"]])
+
+    def _put_distinct(
+        self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
+    ) -> None:
+        """Put codes into a list of distinct values, as codes into the pool."""
+        self._put(name, np.array(list(map(pool.__getitem__, distinct)), np.int64)[codes])
+
+    def _add_events(self, events: list[Event]) -> None:
+        """Take in records as objects."""
         if not self.counts:
             first = events[:_FIRST]
             self.marks = {str(m) for event in first for m in (event.name, event.pid, event.tid)}
         counts = Counter([(event.cat, event.ph) for event in events])
         self.counts.update(counts)
-        if any(phase == "M" for _, phase in counts):
-            for event in events:
-                if event.ph == "M" and event.name in _ROW_NAMES:
-                    self._name_row(event)
+        if any(phase in _FURTHER for _, phase in counts):
+            self._add_further(events)
         if any(category in LAUNCH_FLOWS for category, _ in counts):
             self.launch_flows.add(events, self._integers)
         if any(category in FORWARD_FLOWS for category, _ in counts):
             self.forward_flows.add(events, self._integers)
         if any(category in GRAPH_FLOWS for category, _ in counts):
             self.graph_flows.add(events, self._integers)
-        if any(phase in (BEGIN, END) for _, phase in counts):
-            self.phases += [event for event in events if event.ph in (BEGIN, END)]
         self._add_spans([e for e in events if e.ph == "X" and e.cat not in LEFT_OUT])
+
+    def _add_further(self, events: list[Event]) -> None:
+        """Take in the names of rows, and the halves of intervals."""
+        for event in events:
+            if event.ph == "M" and event.name in _ROW_NAMES:
+                self._name_row(event)
+        self.phases += [event for event in events if event.ph in (BEGIN, END)]
 
     def _add_spans(self, spans: list[Event]) -> None:
         """Take in records that last."""
@@ -196,7 +238,7 @@ class _Columns:
             texts = map(bytes, map(_SHAPES, op_args))
             shapes[ops] = list(map(self.shape_texts.__getitem__, texts))
         self._put("shapes", shapes)
-        carried = (role == Role.WORK) | (role == Role.SYNC) | (role == NO_ROLE)
+        carried = _is_carried(role)
         self.args += [
             bytes(text) if keep or _tells_communication(event.name) else b""
             for text, keep, event in zip(raw, carried.tolist(), spans, strict=True)
@@ -308,6 +350,12 @@ class _Columns:
             "the beginning or the end of an interval only (phases B and E) "
             "and were left out"
         ] * bool(single)
+
+
+def _is_carried(role: npt.NDArray[np.uint8]) -> Mask:
+    """Which spans keep their arguments, whatever they are called."""
+    carried: Mask = (role == Role.WORK) | (role == Role.SYNC) | (role == NO_ROLE)
+    return carried
 
 
 @lru_cache(maxsize=1 << 16)

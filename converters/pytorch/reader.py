@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import UNTIMED, Rows, TextCodes
+from chakra_et.converters.pytorch.compiled import HostPiece, host_decoder
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.meaning import Texts, read_meaning
@@ -54,7 +55,7 @@ _STRIDES: Final = ("input_strides", "output_strides")
 _DURATION: Final = attrgetter("dur")
 _BORDER: Final = b"\0"
 """Stands between texts that are kept as one while reading; no JSON text holds it."""
-_NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema")
+_NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema", host_decoder)
 _FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
@@ -167,6 +168,14 @@ class _Columns:
 
     def _put_codes(self, name: str, pool: Pool[V], values: Iterable[V]) -> None:
         self._put(name, np.array(list(map(pool.__getitem__, values)), np.int32))
+
+    def _put_distinct(
+        self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
+    ) -> None:
+        """Put codes into a list of distinct values, as codes into the pool."""
+        if distinct:
+            codes = np.array(list(map(pool.__getitem__, distinct)), np.int32)[codes]
+        self._put(name, codes)
 
     def _with_good_ids(self, nodes: list[N]) -> list[N]:
         ids = [node.id for node in nodes]
@@ -309,8 +318,11 @@ class _Columns:
 class NestedColumns(_Columns):
     """Columns of nodes of layouts B to E."""
 
-    def add(self, piece: list[NestedNode], /) -> None:
+    def add(self, piece: list[NestedNode] | HostPiece, /) -> None:
         """Take in some nodes."""
+        if isinstance(piece, HostPiece):
+            self._add_columns(piece)
+            return
         nodes = self._with_good_ids(piece)
         self._add_attributes([node.attrs for node in nodes])
         self._put_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
@@ -318,6 +330,26 @@ class NestedColumns(_Columns):
         self._put_io("inputs", [node.inputs for node in nodes])
         self._put_io("outputs", [node.outputs for node in nodes])
         self._put_times(nodes)
+
+    def _add_columns(self, piece: HostPiece) -> None:
+        """Take in nodes that are columns already."""
+        columns, count = piece.columns, len(piece)
+        for name, declared, places, values in piece.told:
+            attribute = self.attributes.setdefault(name, HostAttribute(declared))
+            attribute.rows += (places + self.count).tolist()
+            attribute.values += values
+        for name in ("id", "parent"):
+            self._put(name, columns[name])
+        for name in _DEFAULTS:
+            if name != "op_schema":
+                self._put(_THREADS.get(name, name), columns[name])
+        self._put_distinct("name", self.names, piece.names, columns["name"])
+        self._put_distinct("op_schema", self.op_schemas, piece.op_schemas, columns["op_schema"])
+        for side in ("inputs", "outputs"):
+            self._put_distinct(side, self.ios, piece.operands, columns[side])
+        self._put("start_ns", np.full(count, UNTIMED, np.int64))
+        self._put("duration_ns", np.zeros(count, np.int64))
+        self.count += count
 
     def _put_io(self, side: str, ios: list[HostIO]) -> None:
         texts = [_BORDER.join((io.values, io.shapes, io.types, io.strides)) for io in ios]

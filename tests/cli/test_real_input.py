@@ -10,6 +10,7 @@ from command import chakra_process as chakra
 from places import EXAMPLES, names_in
 
 import chakra_et
+from chakra_et.kernel import state
 
 HOST = EXAMPLES / "simple_add" / "host.json.gz"
 DEVICE = EXAMPLES / "simple_add" / "device.json.gz"
@@ -72,7 +73,8 @@ def test_info_tells_each_kind_of_file_by_content(tmp_path: Path) -> None:
 
 
 def test_version() -> None:
-    assert chakra("--version").stdout.strip() == f"chakra-et {chakra_et.__version__}"
+    told = f"chakra-et {chakra_et.__version__} ({state()})"
+    assert " ".join(chakra("--version").stdout.split()) == told
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""What the compiled module holds.
+
+Readers take a piece of JSON, an array of objects, and give columns of it; None for a piece that is
+not sound, or holds anything that they do not know: it is for the reader in Python. Codes are into
+the lists of distinct texts beside them, in order of first use within the piece.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+INTERFACE: int
+SIMD: str
+"""The instructions that simdjson found on this machine."""
+
+Column: TypeAlias = npt.NDArray[Any]
+Told: TypeAlias = tuple[str, str, npt.NDArray[np.int64], list[int | str]]
+"""An attribute that some nodes have: name, declared type, places of the nodes, and values."""
+Arrows: TypeAlias = tuple[Column, Column, Column, Column, Column]
+"""Ends of arrows: category (a code), process, thread, id, and time in ns."""
+
+class HostReader:
+    def read(
+        self, text: bytes
+    ) -> tuple[dict[str, Column], list[str], list[str], list[bytes], list[Told]] | None:
+        """Columns of nodes of a PyTorch host trace, names, operator schemas, and operands: values,
+        shapes, types and strides, with a zero byte between them. Attributes that only some nodes
+        have come by groups of nodes that have the same ones."""
+
+class ProfileReader:
+    def __init__(
+        self,
+        roles: dict[str, int],
+        left_out: list[str],
+        arrows: dict[str, int],
+        op_role: int,
+        no_role: int,
+    ) -> None:
+        """Categories by their roles; those whose spans are left out; those whose arrows count, with
+        the least id of an arrow that does."""
+
+    def read(
+        self, text: bytes
+    ) -> (
+        tuple[
+            dict[str, Column],
+            list[Column],
+            list[str],
+            list[str],
+            list[bytes],
+            list[tuple[str, str, int]],
+            list[str],
+            list[Arrows],
+            bytes,
+        ]
+        | None
+    ):
+        """Columns of spans, columns of arguments, categories, names, shapes; how many records of
+        each category and phase there are; categories of arrows, their beginnings and their ends;
+        and the records that are for Python, as JSON."""
+
+    def args(self, wanted: npt.NDArray[np.uint8]) -> list[bytes]:
+        """The arguments, as they stand in the file, of the spans of the piece that was read last;
+        empty where they are not wanted."""
+
+class NodeWriter:
+    def __init__(
+        self,
+        columns: dict[str, Column],
+        names: list[str],
+        texts: Any,
+        layouts: list[list[int]],
+        attributes: list[tuple[Column, bytes | None, Column | list[Any]]],
+        last: list[int],
+        extra: list[tuple[int, bytes]],
+        tags: list[bytes],
+    ) -> None:
+        """Nodes in columns. Attributes are rows, what stands before each value in its message, and
+        the values: unsigned numbers, texts, or (with None before) whole fields. `layouts` has the
+        attributes of each layout, `last` those that stand behind all others where a node has them.
+        Raises ValueError for columns of different lengths, UnicodeEncodeError for text that is not
+        Unicode."""
+
+    def write(self, first: int, last: int) -> bytes:
+        """The nodes from `first` up to `last`, each with its length before it. Nodes are written in
+        order, each once."""

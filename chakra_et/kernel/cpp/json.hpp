@@ -1,0 +1,176 @@
+// JSON as the readers of long arrays need it: exact, and strict also in what is carried as text.
+//
+// simdjson's on-demand parser looks at what it is asked for, and passes over the rest. What is passed
+// over here is carried as text, so it is walked: a piece is read only if all of it is sound. A reader
+// gives up (returns false) at anything that it does not know; then the one in Python decides.
+#ifndef CHAKRA_ET_KERNEL_JSON_HPP
+#define CHAKRA_ET_KERNEL_JSON_HPP
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace chakra_et {
+namespace kernel {
+
+namespace od = simdjson::ondemand;
+
+constexpr int deepest = 64;      // Python's readers give up somewhere behind that
+constexpr size_t longest_number = 40;  // longer ones are for those who know what they overflow
+
+inline std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' ||
+                           text.back() == '\t')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+// A key, where it has no escapes: those are for others to read.
+inline bool plain_key(simdjson::simdjson_result<od::field>& field, std::string_view& out) {
+  od::raw_json_string key;
+  if (field.key().get(key)) return false;
+  const char* begin = key.raw();
+  const char* p = begin;
+  while (*p != '"') {
+    if (*p == '\\') return false;
+    ++p;
+  }
+  out = {begin, static_cast<size_t>(p - begin)};
+  return true;
+}
+
+// Text; where it has escapes it lies in the parser, until that begins anew.
+inline bool text_of(od::value value, std::string_view& out) {
+  std::string_view token = value.raw_json_token();
+  if (token.empty() || token.front() != '"') return false;
+  return !value.get_string().get(out);
+}
+
+inline bool text_of(simdjson::simdjson_result<od::value> found, std::string_view& out) {
+  od::value value;
+  return !found.get(value) && text_of(value, out);
+}
+
+template <class T>
+bool integer_of(simdjson::simdjson_result<od::value> found, T& out) {
+  return !found.get(out);
+}
+
+inline bool is_number(std::string_view token) {
+  return !token.empty() && (token.front() == '-' || (token.front() >= '0' && token.front() <= '9'));
+}
+
+// Walk a value to its end; whether it is sound.
+inline bool walk(od::value value, int depth) {
+  if (depth > deepest) return false;
+  od::json_type type;
+  if (value.type().get(type)) return false;
+  switch (type) {
+    case od::json_type::array: {
+      od::array array;
+      if (value.get_array().get(array)) return false;
+      for (auto element : array) {
+        od::value inner;
+        if (element.get(inner) || !walk(inner, depth + 1)) return false;
+      }
+      return true;
+    }
+    case od::json_type::object: {
+      od::object object;
+      if (value.get_object().get(object)) return false;
+      for (auto field : object) {
+        std::string_view key;
+        od::value inner;
+        if (!plain_key(field, key) || field.value().get(inner) || !walk(inner, depth + 1)) {
+          return false;
+        }
+      }
+      return true;
+    }
+    case od::json_type::string: {
+      std::string_view text;
+      return !value.get_string().get(text);
+    }
+    case od::json_type::number: {
+      std::string_view token = value.raw_json_token();
+      double number;
+      return is_number(token) && token.size() < longest_number && !value.get_double().get(number);
+    }
+    case od::json_type::boolean: {
+      bool flag;
+      return !value.get_bool().get(flag);
+    }
+    case od::json_type::null: {
+      bool null;
+      return !value.is_null().get(null) && null;
+    }
+  }
+  return false;
+}
+
+inline bool walk(simdjson::simdjson_result<od::value> found) {
+  od::value value;
+  return !found.get(value) && walk(value, 0);
+}
+
+// The text of a value, as it stands in the file; it is walked.
+inline bool carried(od::document& document, simdjson::simdjson_result<od::value> found,
+                    std::string_view& out) {
+  od::value value;
+  if (found.get(value)) return false;
+  const char* begin = std::string_view(value.raw_json_token()).data();
+  const char* end;
+  if (!walk(value, 0) || document.current_location().get(end)) return false;
+  out = trimmed({begin, static_cast<size_t>(end - begin)});
+  return true;
+}
+
+// The elements of a piece, which is an array of objects and nothing else: false where it is not, or
+// where `take` does not take one.
+template <class Take>
+bool each_object(od::parser& parser, simdjson::padded_string_view text, Take&& take) {
+  od::document document;
+  od::array array;
+  if (parser.iterate(text).get(document)) return false;
+  if (document.get_array().get(array)) return false;
+  for (auto element : array) {
+    od::object object;
+    if (element.get_object().get(object) || !take(document, object)) return false;
+  }
+  return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
+}
+
+constexpr int64_t latest_us = 9'000'000'000'000'000;  // in nanoseconds that still is an int64
+
+// Decimal microseconds in nanoseconds, from the digits; false for what others must round or refuse.
+inline bool nanoseconds(std::string_view token, int64_t& out) {
+  token = trimmed(token);
+  const char* p = token.data();
+  const char* end = p + token.size();
+  bool negative = p != end && *p == '-';
+  if (negative) ++p;
+  const char* digits = p;
+  int64_t value = 0;
+  while (p != end && *p >= '0' && *p <= '9' && p - digits < 17) value = 10 * value + (*p++ - '0');
+  size_t whole = static_cast<size_t>(p - digits);
+  if (whole == 0 || (whole > 1 && *digits == '0') || value > latest_us) return false;
+  int decimals = 0;
+  if (p != end && *p == '.') {
+    for (++p; p != end && *p >= '0' && *p <= '9' && decimals < 3; ++decimals) {
+      value = 10 * value + (*p++ - '0');
+    }
+    if (decimals == 0) return false;
+    while (p != end && *p == '0') ++p;
+  }
+  if (p != end) return false;
+  for (; decimals < 3; ++decimals) value *= 10;
+  out = negative ? -value : value;
+  return true;
+}
+
+}  // namespace kernel
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_KERNEL_JSON_HPP

@@ -1,0 +1,245 @@
+// Records of profiles as columns: what `_Columns` in converters/kineto/reader.py makes of the same
+// piece.
+#ifndef CHAKRA_ET_KERNEL_PROFILE_RECORDS_HPP
+#define CHAKRA_ET_KERNEL_PROFILE_RECORDS_HPP
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "json.hpp"
+#include "pool.hpp"
+
+namespace chakra_et {
+namespace kernel {
+
+// What the reader in Python knows of categories.
+struct Categories {
+  struct Meaning {
+    uint8_t role;
+    bool left_out = false;       // its spans do not become rows
+    bool is_arrow = false;       // its arrows are evidence
+    int64_t least_arrow = std::numeric_limits<int64_t>::min();
+  };
+  uint8_t no_role = 0, op_role = 0;
+  std::unordered_map<std::string, Meaning> known;
+
+  Meaning of(std::string_view category) const {
+    auto found = known.find(std::string(category));
+    return found == known.end() ? Meaning{no_role} : found->second;
+  }
+};
+
+// Arguments that are numbers: the keys of which the first that is told counts, and who can have them.
+struct Argument {
+  std::array<std::string_view, 4> keys;
+  int64_t absent;
+  bool of_operations, of_others;
+};
+constexpr std::array<Argument, 8> arguments = {{
+    {{"External id", "external id"}, 0, true, true},
+    {{"Record function id"}, 0, true, true},
+    {{"Sequence number"}, -1, true, false},
+    {{"Fwd thread id"}, 0, true, false},
+    {{"correlation", "connection_id"}, -1, false, true},
+    {{"original_stream", "stream", "sycl queue", "stream_id"}, -1, false, true},
+    {{"bytes"}, -1, false, true},
+    {{"device", "inDevice", "device_id"}, -1, false, true},
+}};
+constexpr std::string_view shapes_key = "Input Dims";
+
+class ProfileRecords {
+ public:
+  // Spans, in order.
+  std::vector<uint8_t> role;
+  std::vector<int32_t> category, name, shapes;
+  std::vector<int64_t> pid, tid, start_ns, duration_ns;
+  std::array<std::vector<int64_t>, arguments.size()> numbers;
+  std::vector<std::string_view> args;
+  TextPool categories, names, shape_texts;
+  // Ends of arrows that are evidence: beginnings and ends.
+  struct Arrows {
+    std::vector<int32_t> category;
+    std::vector<int64_t> pid, tid, id, time_ns;
+  };
+  std::array<Arrows, 2> arrows;
+  TextPool arrow_categories;
+  // How many records of each category and phase there are, in order of the first.
+  std::vector<std::pair<std::string_view, std::string_view>> kinds;
+  std::vector<int64_t> kind_counts;
+  // Records that Python reads, as a list in JSON: names of rows, and halves of intervals.
+  std::string others = "[";
+
+  explicit ProfileRecords(const Categories& meanings) : meanings_(meanings) {}
+
+  bool read(od::parser& parser, simdjson::padded_string_view text) {
+    bool sound = each_object(parser, text, [this](od::document& document, od::object& record) {
+      return take(document, record);
+    });
+    others += ']';
+    return sound;
+  }
+
+ private:
+  struct Record {
+    std::string_view phase, category, name, time, duration, args, shapes;
+    int64_t pid = 0, tid = 0, id = 0;
+    bool has_pid = false, has_tid = false, has_id = false, has_args = false, args_are_object = false;
+    uint32_t odd = 0;                // arguments that are no integers, as bits
+    std::array<std::array<int64_t, 4>, arguments.size()> numbers;
+    uint32_t told = 0;
+  };
+
+  bool take(od::document& document, od::object& object) {
+    Record record;
+    for (auto field : object) {
+      std::string_view key;
+      if (!plain_key(field, key) || !take_field(document, key, field.value(), record)) return false;
+    }
+    count(record.category, record.phase);
+    if (record.phase == "X") return take_span(record);
+    if (record.phase == "s" || record.phase == "f") return take_arrow(record);
+    if (record.phase == "M" || record.phase == "B" || record.phase == "E") {
+      std::string_view whole;
+      if (object.raw_json().get(whole)) return false;
+      if (others.size() > 1) others += ',';
+      others += whole;
+    }
+    return true;
+  }
+
+  bool take_field(od::document& document, std::string_view key,
+                  simdjson::simdjson_result<od::value> found, Record& record) {
+    if (key == "ph") return text_of(found, record.phase);
+    if (key == "cat") return text_of(found, record.category);
+    if (key == "name") return text_of(found, record.name);
+    if (key == "pid") return take_id(found, record.pid, record.has_pid);
+    if (key == "tid") return take_id(found, record.tid, record.has_tid);
+    if (key == "id") return take_id(found, record.id, record.has_id);
+    if (key == "ts") return carried(document, found, record.time);
+    if (key == "dur") return carried(document, found, record.duration);
+    if (key == "args") return take_args(document, found, record);
+    return walk(found);
+  }
+
+  // An id, if it is a 64-bit integer; else it is only walked.
+  static bool take_id(simdjson::simdjson_result<od::value> found, int64_t& out, bool& has) {
+    od::value value;
+    if (found.get(value)) return false;
+    has = is_number(value.raw_json_token()) && !value.get_int64().get(out);
+    return has || walk(value, 0);
+  }
+
+  bool take_args(od::document& document, simdjson::simdjson_result<od::value> found,
+                 Record& record) {
+    od::value value;
+    od::json_type type;
+    if (found.get(value) || value.type().get(type)) return false;
+    record.has_args = true;
+    record.args_are_object = type == od::json_type::object;
+    record.told = record.odd = 0;
+    record.shapes = {};
+    if (!record.args_are_object) return walk(value, 0);
+    const char* begin = std::string_view(value.raw_json_token()).data();
+    const char* end;
+    od::object object;
+    if (value.get_object().get(object)) return false;
+    for (auto field : object) {
+      std::string_view key;
+      if (!plain_key(field, key)) return false;
+      if (key == shapes_key) {
+        if (!carried(document, field.value(), record.shapes)) return false;
+      } else if (!take_argument(key, field.value(), record)) {
+        return false;
+      }
+    }
+    if (document.current_location().get(end)) return false;
+    record.args = trimmed({begin, static_cast<size_t>(end - begin)});
+    return true;
+  }
+
+  static bool take_argument(std::string_view key, simdjson::simdjson_result<od::value> found,
+                            Record& record) {
+    for (size_t a = 0; a < arguments.size(); ++a) {
+      for (size_t k = 0; k < arguments[a].keys.size() && !arguments[a].keys[k].empty(); ++k) {
+        if (arguments[a].keys[k] != key) continue;
+        bool is_integer = false;
+        uint32_t bit = 1u << (4 * a + k);
+        if (!take_id(found, record.numbers[a][k], is_integer)) return false;
+        record.told |= bit;
+        record.odd = is_integer ? record.odd & ~bit : record.odd | bit;
+        return true;
+      }
+    }
+    return walk(found);
+  }
+
+  bool take_span(const Record& record) {
+    Categories::Meaning meaning = meanings_.of(record.category);
+    if (meaning.left_out) return true;
+    int64_t start, lasts = 0;
+    if (!record.has_pid || !record.has_tid || !nanoseconds(record.time, start)) return false;
+    if (!record.duration.empty() && !nanoseconds(record.duration, lasts)) return false;
+    if (record.has_args && !record.args_are_object) return false;
+    bool is_operation = meaning.role == meanings_.op_role;
+    for (size_t a = 0; a < arguments.size(); ++a) {
+      int64_t value = arguments[a].absent;
+      if (is_operation ? arguments[a].of_operations : arguments[a].of_others) {
+        if (record.odd >> (4 * a) & 15) return false;
+        for (size_t k = 4; k-- > 0;) {
+          bool told = record.told >> (4 * a + k) & 1;
+          if (told && record.numbers[a][k] != arguments[a].absent) value = record.numbers[a][k];
+        }
+      }
+      numbers[a].push_back(value);
+    }
+    role.push_back(meaning.role);
+    category.push_back(categories[record.category]);
+    name.push_back(names[record.name]);
+    pid.push_back(record.pid);
+    tid.push_back(record.tid);
+    start_ns.push_back(start);
+    duration_ns.push_back(lasts);
+    shapes.push_back(is_operation ? shape_texts[record.shapes] : -1);
+    args.push_back(record.has_args ? record.args : std::string_view("{}"));
+    return true;
+  }
+
+  bool take_arrow(const Record& record) {
+    Categories::Meaning meaning = meanings_.of(record.category);
+    if (!meaning.is_arrow) return true;
+    if (!record.has_id) return false;
+    if (record.id < meaning.least_arrow) return true;
+    int64_t time;
+    if (!record.has_pid || !record.has_tid || !nanoseconds(record.time, time)) return false;
+    Arrows& ends = arrows[record.phase == "f"];
+    ends.category.push_back(arrow_categories[record.category]);
+    ends.pid.push_back(record.pid);
+    ends.tid.push_back(record.tid);
+    ends.id.push_back(record.id);
+    ends.time_ns.push_back(time);
+    return true;
+  }
+
+  void count(std::string_view category, std::string_view phase) {
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      if (kinds[i].first == category && kinds[i].second == phase) {
+        ++kind_counts[i];
+        return;
+      }
+    }
+    kinds.emplace_back(category, phase);
+    kind_counts.push_back(1);
+  }
+
+  const Categories& meanings_;
+};
+
+}  // namespace kernel
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_KERNEL_PROFILE_RECORDS_HPP

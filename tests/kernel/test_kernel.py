@@ -1,0 +1,214 @@
+"""The compiled kernel gives what the code in Python gives, or leaves it to that."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from alike import difference
+from fuzz_bytes import BYTES
+from hypothesis import given
+from hypothesis import strategies as st
+from places import EXAMPLES
+from strategies import traces
+
+import chakra_et.kernel as kernels
+from chakra_et import ChakraError
+from chakra_et.converters.et import encode_et
+from chakra_et.converters.et.compiled import node_columns
+from chakra_et.converters.kineto import read_device
+from chakra_et.converters.kineto.compiled import profile_decoder
+from chakra_et.converters.pytorch import read_host
+from chakra_et.converters.pytorch.compiled import host_decoder
+from chakra_et.io.json_array import JsonArray
+from chakra_et.io.source import read_all
+from chakra_et.kernel import FORCE_PYTHON, INTERFACE, kernel, state
+from chakra_et.model import Trace
+
+needs_kernel = pytest.mark.skipif(kernel() is None, reason="no compiled kernel is built")
+READERS = {"host": read_host, "device": read_device}
+REAL = ("simple_add", "ddp_2rank")
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays are read in pieces of some records, so that small files have several."""
+    monkeypatch.setitem(JsonArray.__init__.__kwdefaults__, "piece_bytes", 1 << 12)
+
+
+def both_ways(read: Any, *arguments: Any) -> tuple[Any, Any]:
+    """What a function gives with the kernel and without it; the text of an error that it raises."""
+    found = []
+    for pure in ("", "1"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(FORCE_PYTHON, pure)
+            try:
+                found.append(read(*arguments))
+            except ChakraError as error:
+                found.append(str(error))
+    return found[0], found[1]
+
+
+def short(path: Path, key: str, count: int) -> bytes:
+    """A trace with some records from its middle."""
+    document = json.loads(read_all(path))
+    middle = len(document[key]) // 2
+    return json.dumps({**document, key: document[key][middle : middle + count]}).encode()
+
+
+# Reading
+
+
+@needs_kernel
+@pytest.mark.parametrize("run", REAL)
+@pytest.mark.parametrize("view", READERS)
+def test_files_are_read_into_the_same_columns(run: str, view: str) -> None:
+    for path in sorted((EXAMPLES / run).glob(f"{view}*.json.gz")):
+        assert difference(*both_ways(READERS[view], path)) == ""
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [
+        ("host", "host_et/resnet_rank1_1.1.0.json.gz"),
+        ("host", "host_et/torch_compile_1.1.1.json.gz"),
+        ("device", "kineto/cudagraph_a100.json.gz"),
+        ("device", "kineto/legacy_v100.json.gz"),
+        ("device", "kineto/train_mi250.json.gz"),
+    ],
+)
+def test_real_traces_are_read_into_the_same_columns(data: Path, view: str, name: str) -> None:
+    assert difference(*both_ways(READERS[view], data / name)) == ""
+
+
+@needs_kernel
+@pytest.mark.parametrize(("view", "key"), [("host", "nodes"), ("device", "traceEvents")])
+@given(seed=st.integers(0, 1 << 32))
+def test_damaged_files_are_read_in_the_same_way(
+    tmp_path_factory: pytest.TempPathFactory, view: str, key: str, seed: int
+) -> None:
+    rng, path = random.Random(seed), tmp_path_factory.getbasetemp() / f"{view}.json"
+    text = SHORT.setdefault(view, short(EXAMPLES / REAL[0] / f"{view}.json.gz", key, 24))
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        text = rng.choice(BYTES)(rng, text, [text])
+    path.write_bytes(text)
+    assert difference(*both_ways(READERS[view], path)) == ""
+
+
+SHORT: dict[str, bytes] = {}
+
+NODE = (
+    b'{"id": 7, "name": "aten::add", "ctrl_deps": 2, "inputs": {"values": [%s], "shapes": [[2]], '
+    b'"types": ["Tensor(float)"]}, "outputs": {}, "attrs": [{"name": "rf_id", "type": "uint64", '
+    b'"value": %s}, {"name": "pg_name", "type": "string", "value": "dp"}]}'
+)
+SPAN = (
+    b'{"ph": "X", "cat": "%s", "name": "k", "pid": 1, "tid": %s, "ts": %s, "dur": 2.5, "args": '
+    b'{"External id": %s, "correlation": 9, "Input Dims": [[2]]}}'
+)
+
+
+@needs_kernel
+def test_nodes_are_columns() -> None:
+    piece = host_decoder().decode(b"[%b,\n %b]" % (NODE % (b"1.50, 2", b"5"), NODE % (b"", b"6")))
+    assert piece.columns["id"].tolist() == [7, 7]
+    assert piece.columns["rf_id"].tolist() == [5, 6]
+    assert piece.columns["seq_id"].tolist() == [-1, -1]
+    assert piece.operands[0] == b'[1.50, 2]\0[[2]]\0["Tensor(float)"]\0'
+    assert piece.told[0][:2] == ("pg_name", "string")
+    assert piece.told[0][3] == ["dp", "dp"]
+
+
+@needs_kernel
+def test_times_are_whole_nanoseconds() -> None:
+    text = b"[%b]" % SPAN % (b"kernel", b"7", b"1694128201441549.001", b"3")
+    piece = profile_decoder().decode(text)
+    assert piece.columns["start_ns"].tolist() == [1694128201441549001]
+    assert piece.columns["duration_ns"].tolist() == [2500]
+    assert [column.tolist() for column in piece.numbers][4] == [9]
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[%b]" % NODE % (b"1 2", b"5"),  # no comma, in text that is carried
+        b"[%b]" % NODE % (b"01", b"5"),
+        b"[%b]" % NODE % (b'"\\x"', b"5"),
+        b"[%b]" % NODE % (b"[" * 100 + b"]" * 100, b"5"),
+        b"[%b]" % NODE % (b"", b"5.0"),
+        b"[%b]" % NODE % (b"", b"18446744073709551616"),
+        b"[%b]" % NODE % (b"", b'"5"'),
+        b"[%b}]" % NODE % (b"", b"5"),
+        b"[%b] []" % NODE % (b"", b"5"),
+        b"[%b,]" % NODE % (b"", b"5"),
+        b"[%b, 3]" % NODE % (b"", b"5"),
+        b'[{"id": 7}]',
+        b'[{"i\\u0064": 7, "name": ""}]',
+        b'[{"id": 7, "name": "\xff"}]',
+        b'[{"id": 7, "name": "a", "dur": 2.5}]',
+    ],
+)  # fmt: skip
+def test_nodes_that_are_unusual_are_left_to_python(text: bytes) -> None:
+    assert host_decoder().decode(text) is None
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "values",
+    [
+        (b"kernel", b'"stream 7"', b"1", b"3"),
+        (b"kernel", b"7", b'"1"', b"3"),
+        (b"kernel", b"7", b"1e3", b"3"),
+        (b"kernel", b"7", b"1.0005", b"3"),
+        (b"kernel", b"7", b"99999999999999999999", b"3"),
+        (b"kernel", b"7", b"1", b'"3"'),
+        (b"kernel", b"7", b"1", b"null"),
+        (b"kernel", b"7", b"1", b"3.5"),
+        (b"kern\\ud800el", b"7", b"1", b"3"),
+    ],
+)
+def test_spans_that_are_unusual_are_left_to_python(values: tuple[bytes, ...]) -> None:
+    assert profile_decoder().decode(b"[%b]" % SPAN % values) is None
+
+
+# Writing
+
+
+@needs_kernel
+@given(trace=traces())
+def test_traces_are_written_to_the_same_bytes(trace: Trace) -> None:
+    fast, slow = both_ways(lambda: b"".join(encode_et(trace)))
+    assert fast == slow
+
+
+@needs_kernel
+@given(trace=traces(), name=st.sampled_from(["type", "layout", "offsets", "is_call"]))
+def test_columns_of_different_lengths_are_refused(trace: Trace, name: str) -> None:
+    module, columns = kernel(), node_columns(trace)
+    assert module is not None
+    columns[name] = columns[name][:0]
+    if len(trace.nodes) and (name != "is_call" or len(trace.edges)):
+        with pytest.raises(ValueError, match="do not fit together"):
+            module.NodeWriter(columns, [], [], [], [], [], [], [b""] * 13)
+
+
+# Which code runs
+
+
+def test_the_environment_turns_the_kernel_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FORCE_PYTHON, "1")
+    assert kernel() is None
+    assert state().startswith("pure Python (kernel ")
+
+
+def test_a_kernel_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = SimpleNamespace(INTERFACE=INTERFACE + 1)
+    monkeypatch.setitem(sys.modules, "chakra_et.kernel._native", other)
+    assert kernels._load() == (None, "out of date; install the package again")

@@ -1,0 +1,155 @@
+"""Read and write everything with the compiled kernel and without it: is it the same?
+
+    python tools/compare_kernel.py DIRECTORY              every trace below a directory
+    python tools/compare_kernel.py DIRECTORY --damaged N  N damaged copies of pieces of them
+
+What readers give is compared down to the order in pools; what is written, byte by byte. Prints each
+difference; the exit status is 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alike import difference
+from fuzz_bytes import BYTES
+from fuzz_json import mutate_json
+from fuzz_seeds import Seeds, seeds
+
+from chakra_et import ChakraError
+from chakra_et.converters.et import encode_et
+from chakra_et.converters.format import View
+from chakra_et.inputs import open_input
+from chakra_et.io.json_array import JsonArray
+from chakra_et.io.memory import collection_paused
+from chakra_et.kernel import FORCE_PYTHON, kernel, state
+from chakra_et.linker import link
+from chakra_et.model import Trace
+from chakra_et.recording import Recording
+
+READ = {View.HOST, View.DEVICE, View.TRACE}
+
+
+@contextmanager
+def pure_python() -> Iterator[None]:
+    """Without the kernel."""
+    os.environ[FORCE_PYTHON] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[FORCE_PYTHON]
+
+
+def read(path: Path) -> Any:
+    """What a reader gives, or the error that it raises; None for what is not read here."""
+    try:
+        given = open_input(path)
+        return given.read() if given.view in READ else None
+    except ChakraError as error:
+        return str(error)
+
+
+def written(content: Any) -> bytes | str:
+    """The ET of a trace, or of one view of a run."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Trace):
+        host = content if hasattr(content, "parent") else None
+        recording = Recording(host, None if host is not None else content)
+        try:
+            content = link(recording).trace
+        except ChakraError as error:
+            return str(error)
+    try:
+        return b"".join(encode_et(content))
+    except ValueError as error:
+        return str(error)
+
+
+@collection_paused()
+def compare(path: Path) -> str:
+    """Where a file is read or written differently, "" where it is not."""
+    mine = read(path)
+    if mine is None:
+        return ""
+    with pure_python():
+        theirs = read(path)
+    # A trace is what its bytes say.
+    found = "" if isinstance(mine, Trace) else difference(mine, theirs)
+    if found:
+        return f"read differently: {found}"
+    fast = written(mine)
+    with pure_python():
+        slow = written(theirs)
+    return "" if fast == slow else "written differently"
+
+
+def small_pieces() -> None:
+    """Let arrays be read in pieces of a few records: the kernel is not asked for the first one."""
+    defaults: Any = JsonArray.__init__.__kwdefaults__
+    defaults["piece_bytes"] = 1 << 11
+
+
+def damaged(corpus: Seeds, count: int, folder: Path, seed: int) -> Iterator[Path]:
+    """Damaged copies of what a fuzzer starts from, one after the other in one file."""
+    rng = random.Random(seed)
+    path, texts = folder / "input.json", corpus.texts
+    for _ in range(count):
+        if rng.random() < 0.5:
+            text = mutate_json(rng, rng.choice(corpus.documents))
+        else:
+            text = rng.choice(texts)
+            for _ in range(rng.choice((1, 1, 2, 4))):
+                text = rng.choice(BYTES)(rng, text, texts)[: 1 << 19]
+        path.write_bytes(text)
+        yield path
+
+
+def run(paths: Iterable[Path], keep: Path | None) -> int:
+    """Compare files; how many differ."""
+    outcomes: Counter[str] = Counter()
+    for number, path in enumerate(paths):
+        found = compare(path)
+        outcomes["different" if found else "the same"] += 1
+        if found:
+            print(f"{path}: {found}", flush=True)
+            if keep is not None:
+                keep.mkdir(exist_ok=True)
+                (keep / f"{number}{path.suffix}").write_bytes(path.read_bytes())
+    print(", ".join(f"{count} {what}" for what, count in outcomes.items()))
+    return outcomes["different"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--damaged", type=int, default=0, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep files that differ")
+    options = parser.parse_args()
+    print(state())
+    if kernel() is None:
+        return 2
+    if not options.damaged:
+        files = sorted(path for path in options.directory.rglob("*") if path.is_file())
+        return int(run(files, options.keep) > 0)
+    small_pieces()
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = seeds([options.directory])
+        paths = damaged(corpus, options.damaged, Path(folder), options.seed)
+        return int(run(paths, options.keep) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
