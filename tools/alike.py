@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 
-def difference(a: Any, b: Any, place: str = "") -> str:
-    """Where two values differ, "" where they do not."""
+def difference(a: Any, b: Any) -> str:
+    """Where two values differ, "" where they do not. They may be nested to any depth."""
+    todo = [(a, b, "")]
+    while todo:
+        one, other, place = todo.pop()
+        if (found := _differ(one, other)) is not None:
+            return f"{place}: {found}"
+        todo += [(x, y, place + step) for x, y, step in _parts(one, other)]
+    return ""
+
+
+def _parts(a: Any, b: Any) -> Iterator[tuple[Any, Any, str]]:
+    """What two values of one type consist of."""
+    if isinstance(a, dict):
+        yield from ((a[key], b[key], f"[{key!r}]") for key in a)
+    elif isinstance(a, (list, tuple)):
+        yield from ((x, y, f"[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True)))
+    elif is_dataclass(a):
+        names = [item.name for item in fields(a)]
+        yield from ((getattr(a, name), getattr(b, name), f".{name}") for name in names)
+    elif _has_parts(a):
+        yield vars(a), vars(b), ""
+
+
+def _differ(a: Any, b: Any) -> str | None:
+    """How two values differ apart from their parts."""
     if type(a) is not type(b):
-        return f"{place}: {type(a).__name__} and {type(b).__name__}"
+        return f"{type(a).__name__} and {type(b).__name__}"
     if isinstance(a, np.ndarray):
         same = a.dtype == b.dtype and np.array_equal(a, b)
-        return "" if same else f"{place}: {a.dtype}{a.shape} and {b.dtype}{b.shape}"
+        return None if same else f"{a.dtype}{a.shape} and {b.dtype}{b.shape}"
     if isinstance(a, dict):
-        if list(map(repr, a)) != list(map(repr, b)):
-            return f"{place}: keys {list(a)[:8]} and {list(b)[:8]}"
-        return _first([difference(a[key], b[key], f"{place}[{key!r}]") for key in a])
+        same = list(map(repr, a)) == list(map(repr, b))
+        return None if same else f"keys {list(a)[:8]} and {list(b)[:8]}"
     if isinstance(a, (list, tuple)):
-        if len(a) != len(b):
-            return f"{place}: {len(a)} and {len(b)} items"
-        return _first([difference(x, y, f"{place}[{i}]") for i, (x, y) in enumerate(zip(a, b))])  # noqa: B905
-    if is_dataclass(a):
-        names = [item.name for item in fields(a)]
-        return _first([difference(getattr(a, n), getattr(b, n), f"{place}.{n}") for n in names])
-    if hasattr(a, "__dict__"):
-        return difference(vars(a), vars(b), place)
-    return "" if a == b or a is b or (a != a and b != b) else f"{place}: {a!r} and {b!r}"
+        return None if len(a) == len(b) else f"{len(a)} and {len(b)} items"
+    if is_dataclass(a) or _has_parts(a) or a == b or (a != a and b != b):
+        return None
+    return f"{a!r} and {b!r}"
 
 
-def _first(found: list[str]) -> str:
-    return next(filter(None, found), "")
+def _has_parts(value: Any) -> bool:
+    """Whether a value has attributes, and no equality of its own."""
+    kind: Any = type(value)
+    return hasattr(value, "__dict__") and kind.__eq__ is object.__eq__
