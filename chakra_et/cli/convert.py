@@ -291,8 +291,9 @@ def _cure(
     # Passes and rules are imported only here: most conversions do without them.
     from chakra_et.passes import cure, write_for_astra_sim
 
-    cured = cure(trace_set(conversions), target.value, host=host_time.value)
-    write_for_astra_sim(cured.traces, output, prefix, force)
+    with working("curing"):
+        cured = cure(trace_set(conversions), target.value, host=host_time.value)
+        write_for_astra_sim(cured.traces, output, prefix, force)
     return cured
 
 

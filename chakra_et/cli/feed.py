@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
+from chakra_et.cli.progress import working
 from chakra_et.errors import ChakraError
 from chakra_et.feeder.feeder import Source
 from chakra_et.feeder.feeder_set import find_ranks, rank_in_name
@@ -158,6 +159,8 @@ def _print_order(sources: Mapping[int, Source], options: Options) -> None:
     from chakra_et.feeder.feeder import Feeder
 
     for rank in sorted(sources):
-        for node in Feeder(sources[rank], options=options):
+        with working("reading"):
+            feeder = Feeder(sources[rank], options=options)
+        for node in feeder:
             kind = type_label(int(node.type))
             typer.echo(f"{rank}\t{node.id}\t{kind}\t{node.duration_ns}\t{shown(node.name)}")

@@ -90,7 +90,8 @@ def fix_command(
         cured = cure(traces, target and target.value, host=host.value, cut=cut, split_ns=split_ns)
     name = prefix or next(iter(found.values())).name.split(".")[0]
     if target is not None:
-        write_for_astra_sim(cured.traces, output, name, force)
+        with working("writing"):
+            write_for_astra_sim(cured.traces, output, name, force)
     else:
         names = {rank: file.name for rank, file in found.items()}
         write_ranks(cured.traces, output, names, name, force)

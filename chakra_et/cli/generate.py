@@ -13,6 +13,7 @@ from rich.text import Text
 from chakra_et.build import PackedSet, Program, Workload, Written, write_packed, write_workload
 from chakra_et.build.workload import Watch
 from chakra_et.cli.plan_options import with_plan
+from chakra_et.cli.progress import working
 from chakra_et.cli.targets import TARGET_HELP, ForceOption, Target
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
@@ -141,13 +142,14 @@ def _write(
     """Write the set as asked for; without an output, only go through the programs."""
     if pack and compress:
         raise ChakraError("--pack and --compress", remedy="A packed set is compressed already.")
-    if output is None:
-        for _ in workload.programs(make, watch):
-            pass
-        return None
-    if pack:
-        return write_packed(workload, make, output, watch=watch)
-    return write_workload(workload, make, output, compressed=compress, force=force, watch=watch)
+    with working("generating"):
+        if output is None:
+            for _ in workload.programs(make, watch):
+                pass
+            return None
+        if pack:
+            return write_packed(workload, make, output, watch=watch)
+        return write_workload(workload, make, output, compressed=compress, force=force, watch=watch)
 
 
 def _show_written(console: Console, output: Path | None, written: Written | None) -> None:
@@ -232,9 +234,8 @@ def collective_command(
     chosen = algorithm(name, types[collective], ranks, per_node)
     facts = _json({"kind": "collective", "algorithm": name, "collective": collective, "size": size})
     workload = Workload(rank=ranks, facts={"workload": facts})
-    written = write_workload(
-        workload, messages(chosen, size, _durations(device_name, None)), output, force=force
-    )
+    make = messages(chosen, size, _durations(device_name, None))
+    written = _write(workload, make, output, pack=False, compress=False, force=force)
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{name} {collective} of {ranks} ranks, {len(chosen.steps)} steps")
     _show_written(console, output, written)
@@ -255,9 +256,8 @@ def msccl_command(
     found = read_msccl(file)
     facts = _json({"kind": "msccl", "algorithm": found.name, "size": size})
     workload = Workload(rank=len(found.blocks), facts={"workload": facts})
-    written = write_workload(
-        workload, msccl_messages(found, size, _durations(device_name, None)), output, force=force
-    )
+    make = msccl_messages(found, size, _durations(device_name, None))
+    written = _write(workload, make, output, pack=False, compress=False, force=force)
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{found.name}: {found.collective} of {len(found.blocks)} ranks"))
     _show_written(console, output, written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from chakra_et.cli.progress import working
 from chakra_et.directory import names_a_file
 from chakra_et.errors import ChakraError
 from chakra_et.files import write
@@ -29,10 +30,12 @@ def write_ranks(
                 remedy="Name a directory.",
             )
         make_directory(output.parent)
-        write(next(iter(traces.values())), output)
+        with working("writing"):
+            write(next(iter(traces.values())), output)
         return
-    with run_directory(output, prefix, force) as run:
-        for rank, trace in traces.items():
+    with working("writing") as step, run_directory(output, prefix, force) as run:
+        for done, (rank, trace) in enumerate(traces.items()):
+            step(done, len(traces))
             write(trace, run.path(names[rank]))
 
 

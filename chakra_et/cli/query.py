@@ -50,4 +50,6 @@ def query_command(
 
     with working("reading"):
         traces = load(source)
-    put_table(query(traces, sql), form, output, top)
+    with working("asking"):
+        answer = query(traces, sql)
+    put_table(answer, form, output, top)

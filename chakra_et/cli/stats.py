@@ -59,9 +59,12 @@ def stats_command(
         traces = load(files)
     form = form_of(form, output)
     if by is not None or form in (Form.CSV, Form.PARQUET):
-        put_table(table_by(traces, "name" if by is None else by.value), form, output, top)
+        with working("adding up"):
+            table = table_by(traces, "name" if by is None else by.value)
+        put_table(table, form, output, top)
         return
-    tables = overview(traces)
+    with working("adding up"):
+        tables = overview(traces)
     if form is Form.JSON:
         found = {name: table.take(slice(top or None)).as_dicts() for name, table in tables.items()}
         write(to_json(found), output)

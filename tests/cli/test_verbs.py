@@ -348,6 +348,51 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     assert seen[1] == ""
 
 
+STAGES = {
+    "validate IN": ["checking"],
+    "stats IN": ["reading", "adding up"],
+    "stats IN --by name": ["reading", "adding up"],
+    "query IN 'SELECT 1'": ["reading", "asking"],
+    "diff IN IN": ["reading", "comparing"],
+    "analyze IN hang": ["reading", "analyzing"],
+    "show IN": ["reading", "replaying"],
+    "report IN -o r.html": ["making the page"],
+    "export IN --to perfetto -o p": ["reading", "exporting"],
+    "export IN --to dot -o p.dot": ["reading", "drawing"],
+    "replay IN -o OUT": ["reading", "replaying", "writing"],
+    "whatif IN --set straggler=1:2 -o OUT": ["reading", "replaying", "writing"],
+    "fix IN -o OUT": ["curing", "writing"],
+    "fix IN --for astra-sim -o OUT": ["curing", "writing"],
+    "convert IN --for astra-sim -o OUT": ["converting", "curing"],
+    "anonymise IN --policy publish --key-file key -o OUT": ["reading", "anonymising", "writing"],
+    "audit IN --against IN": ["reading", "auditing"],
+    "feed IN/t.0.et": ["reading"],
+    "generate collective ring --ranks 2 -o OUT": ["generating"],
+}
+"""What a terminal shows while a verb works, by the command line."""
+
+
+@pytest.mark.parametrize("line", STAGES)
+def test_every_stage_of_long_work_is_shown(
+    line: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if line.startswith(("query", "report")):
+        pytest.importorskip({"q": "duckdb", "r": "bokeh"}[line[0]])
+    told: list[str] = []
+
+    class Told(progress._Lines):
+        def __init__(self, what: str, console: Console) -> None:
+            super().__init__(what, console)
+            told.append(what)
+
+    monkeypatch.setattr(progress, "_Lines", Told)
+    monkeypatch.chdir(tmp_path)
+    Path("key").write_text("0123456789abcdef" * 4)
+    done = chakra(*shlex.split(line.replace("IN", run.name)))
+    assert done.code in (0, 1), done.errors
+    assert list(dict.fromkeys(told)) == STAGES[line]
+
+
 def test_each_rank_that_is_converted_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     chakra_et.convert_files(
