@@ -28,6 +28,7 @@ class Execution:
         self._names: dict[str, Any] = {"__name__": _FILE}
         exec(compile(program.text(), _FILE, "exec"), self._names)
         self._names["set_up"](device, seed, threads)
+        self._no_grad = self._names["torch"].no_grad
         self.tensors: list[Any] = self._names["start"]()
         self.changed: list[tuple[int, str]] = []
         """Operations for which the rehearsal changed the program, and why."""
@@ -69,7 +70,7 @@ class Execution:
         return [f"{name} ({count}): {why}" for (name, why), count in found.items()]
 
     def _run(self, lines: list[str]) -> None:
-        if lines:
+        with self._no_grad():
             exec(compile("\n".join(lines), _FILE, "exec"), self._names, {"t": self.tensors})
 
     def _satisfy(self, number: int) -> None:

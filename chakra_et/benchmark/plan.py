@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from chakra_et.benchmark.window import nodes_in
 from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.linker.window.cut import Window
-from chakra_et.model import Trace
+from chakra_et.model import EdgeKind, Trace
+
+NO_STREAM: Final = -1
+"""Of an operation that launched nothing."""
 
 
 class Kind(IntEnum):
@@ -68,8 +71,8 @@ class Operation:
     gap_ns: int
     carries: list[int] = field(default_factory=list)
     """Rows of the collectives and messages that it asks for."""
-    grad: bool = False
-    """Whether gradients were recorded while it ran."""
+    stream: int = NO_STREAM
+    """The stream of the device on which it launched its first work."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def _operations(
     start, gap = _times(tree, rows)
     device = _device_ns(tree, chosen)
     carries = _carried(tree, chosen)
-    grad = trace.nodes.attributes.dense("seq_id", -1, np.int64) >= 0
+    stream = _streams(tree, chosen)
     names = trace.nodes.name
     operations = []
     for place, row in enumerate(rows.tolist()):
@@ -183,7 +186,7 @@ def _operations(
             device_ns=int(device[row]),
             gap_ns=int(gap[place]),
             carries=carries.get(row, []),
-            grad=bool(grad[row]),
+            stream=int(stream[place]),
         )
         operations.append(operation)
     keep_gradients(tree, rows, memory)
@@ -221,6 +224,18 @@ def _device_ns(tree: HostTree, chosen: Selection) -> Rows:
     inside = chosen.cover >= 0
     np.add.at(took, chosen.cover[inside], tree.device_ns[inside])
     return took
+
+
+def _streams(tree: HostTree, chosen: Selection) -> Rows:
+    """The stream of the first device work that each chosen row launched, or its callees."""
+    trace = tree.trace
+    source, target = trace.source_rows(), trace.edges.target
+    launched = np.flatnonzero((trace.edges.kind == EdgeKind.LAUNCH) & (source >= 0))
+    launched = launched[chosen.cover[source[launched]] >= 0][::-1]
+    stream = np.full(len(tree.caller), NO_STREAM, np.int64)
+    told = trace.nodes.attributes.dense("stream", NO_STREAM, np.int64)
+    stream[chosen.cover[source[launched]]] = told[target[launched]]
+    return stream[chosen.rows]
 
 
 def _carried(tree: HostTree, chosen: Selection) -> dict[int, list[int]]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from chakra_et.benchmark.demands import Fill, fills
 from chakra_et.benchmark.plan import Operation, Plan
+from chakra_et.benchmark.streams import stream_statements
 from chakra_et.benchmark.unwritten import filled_outside
 from chakra_et.benchmark.views import AT_START, refs
 from chakra_et.benchmark.writer import Writer
@@ -51,6 +52,8 @@ class Style:
     stand_in: StandIn = StandIn.SKIP
     gaps: bool = False
     """Whether the program waits between operations as the recording did."""
+    streams: bool = False
+    """Whether the program launches on the streams of the recording."""
 
 
 class Program:
@@ -72,6 +75,8 @@ class Program:
         self._unwritten = filled_outside(plan)
         for number in range(len(plan.operations)):
             self.steps.append(self._step(number))
+        for number, lines in stream_statements(plan).items() if style.streams else ():
+            self.steps[number].before[:0] = lines
 
     def skip(self, number: int, reason: str) -> None:
         """Let an operation not run; what it would return is made in its place."""

@@ -20,6 +20,12 @@ def absent(path: str) -> str:
     return f"the PyTorch at hand has no torch.ops.{path}"
 
 
+def no_source(file: str) -> str:
+    """For a generated kernel whose source is not there."""
+    name = f"its source {file}" if file else "its source"
+    return f"{name} is not at hand; name the directory of sources with --kernels"
+
+
 def unknown_operators(namespace: str) -> str:
     """For an operator that PyTorch does not bring along."""
     return f"operators of {namespace} are not part of PyTorch; name their module with --module"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chakra_et.benchmark.account import Account, account_of
 from chakra_et.benchmark.calls import registered_by
 from chakra_et.benchmark.certificate import Certificate, certificate
+from chakra_et.benchmark.kernels import KernelWriter
 from chakra_et.benchmark.plan import Choice, plan_of
 from chakra_et.benchmark.program import Program, Style
 from chakra_et.benchmark.torch_release import (
@@ -48,6 +49,8 @@ class Settings:
     """The part of the recording that runs; None for all of it."""
     modules: tuple[str, ...] = ()
     """Modules that register operators."""
+    kernels: Path | None = None
+    """The directory of the sources of generated kernels."""
     style: Style = field(default_factory=Style)
     warmup: int = 3
     iterations: int = 10
@@ -100,12 +103,15 @@ def prepare(trace: Trace, settings: Settings, writers: Sequence[Writer] = ()) ->
         expect_device(settings.back_end.value)
         import_modules(settings.modules)
     choice = Choice(settings.window, registered_by(settings.modules, at_hand))
+    on_host = settings.back_end is not BackEnd.CUDA
     operators = OperatorWriter(
         settings.modules,
-        on_host=settings.back_end is BackEnd.CPU,
+        on_host=on_host,
         present=has_overload if at_hand else None,
     )
-    return Program(plan_of(trace, choice), [operators, *writers], settings.style)
+    kernels = KernelWriter(settings.kernels, on_host)
+    style = replace(settings.style, streams=not on_host)
+    return Program(plan_of(trace, choice), [operators, kernels, *writers], style)
 
 
 def run(program: Program, settings: Settings) -> Outcome:

@@ -100,8 +100,9 @@ def iterate(parts: Sequence[Callable[[list[Any]], None]], t: list[Any]) -> int:
     """Run all parts once; what it took in ns."""
     synchronize()
     begin = time.perf_counter_ns()
-    for part in parts:
-        part(t)
+    with torch.no_grad():
+        for part in parts:
+            part(t)
     synchronize()
     return time.perf_counter_ns() - begin
 
@@ -113,7 +114,6 @@ def set_up(device: str, seed: int, threads: int | None) -> None:
     torch.manual_seed(seed)
     if threads:
         torch.set_num_threads(threads)
-    torch.set_grad_enabled(False)
 
 
 def main(start: Callable[[], list[Any]], parts: Sequence[Callable[[list[Any]], None]]) -> None:

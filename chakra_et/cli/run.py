@@ -128,6 +128,15 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    kernels: Annotated[
+        Path | None,
+        typer.Option(
+            "--kernels",
+            metavar="DIR",
+            help="Sources of generated kernels, kept with the recording.",
+            show_default=False,
+        ),
+    ] = None,
     warmup: Annotated[
         int, typer.Option("--warmup", metavar="N", min=0, help="Iterations that do not count.")
     ] = 3,
@@ -193,6 +202,7 @@ def run_command(
         BackEnd(back_end.value),
         window(steps, annotation),
         tuple(module or ()),
+        kernels,
         Style(StandIn(stand_in.value), gaps is Gaps.RECORDED),
         warmup,
         iterations,

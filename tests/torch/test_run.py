@@ -33,15 +33,8 @@ window = importlib.import_module("recording.window")
 ONE_THREAD = Settings(threads=1, warmup=1, iterations=2)
 
 
-@pytest.fixture(autouse=True)
-def _gradients_are_on_afterwards() -> Any:
-    yield
-    torch.set_grad_enabled(True)
-
-
 def recorded(step: Callable[[], Any], directory: Path, steps: int = 1) -> Trace:
     """The trace of some steps."""
-    torch.set_grad_enabled(True)
     window.record(step, directory, steps=steps)
     return load(directory)[0]
 
