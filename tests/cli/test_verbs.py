@@ -17,6 +17,7 @@ import typer
 from command import chakra
 from places import EXAMPLES, ROOT, names_in
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from traces import coll, node, trace
 
 import chakra_et
@@ -379,13 +380,15 @@ def test_every_stage_of_long_work_is_shown(
     if line.startswith(("query", "report")):
         pytest.importorskip({"q": "duckdb", "r": "bokeh"}[line[0]])
     told: list[str] = []
+    terminal = Console(file=io.StringIO(), force_terminal=True)
+    add = Progress.add_task
 
-    class Told(progress._Lines):
-        def __init__(self, what: str, console: Console) -> None:
-            super().__init__(what, console)
-            told.append(what)
+    def add_task(bar: Progress, description: str, **more: Any) -> TaskID:
+        told.append(description)
+        return add(bar, description, **more)
 
-    monkeypatch.setattr(progress, "_Lines", Told)
+    monkeypatch.setattr(progress, "Console", lambda **_: terminal)
+    monkeypatch.setattr(Progress, "add_task", add_task)
     monkeypatch.chdir(tmp_path)
     Path("key").write_text("0123456789abcdef" * 4)
     done = chakra(*shlex.split(line.replace("IN", run.name)))
