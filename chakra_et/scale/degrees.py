@@ -38,8 +38,13 @@ def parse_degree(axis: str, text: str) -> Degree:
     return Degree(int(match[2]), None if match[1] is None else int(match[1]))
 
 
-def new_sizes(layout: Layout, degrees: Mapping[str, Degree]) -> dict[str, int]:
-    """The new sizes of the grid's axes. Raises ChakraError for degrees that it cannot have."""
+def new_sizes(
+    layout: Layout, degrees: Mapping[str, Degree], *, fewer: bool = False
+) -> dict[str, int]:
+    """The new sizes of the grid's axes; with `fewer` they may be smaller.
+
+    Raises ChakraError for degrees that it cannot have.
+    """
     sizes: dict[str, int] = {}
     grid = layout.grid
     if grid.world_size == 1:
@@ -53,7 +58,7 @@ def new_sizes(layout: Layout, degrees: Mapping[str, Degree]) -> dict[str, int]:
         if axis is None:
             raise _no_axis(name, layout)
         refuse_axis(axis)
-        sizes[axis] = _size(name, degree, grid.axes[axis], inner)
+        sizes[axis] = _size(name, degree, grid.axes[axis], inner, fewer)
     ranks = math.prod({**grid.axes, **sizes}.values())
     if ranks > LARGEST_WORLD:
         raise ChakraError(
@@ -76,7 +81,7 @@ def _no_axis(name: str, layout: Layout) -> ChakraError:
     )
 
 
-def _size(name: str, degree: Degree, size: int, inner: int) -> int:
+def _size(name: str, degree: Degree, size: int, inner: int, fewer: bool) -> int:
     """The new size of one axis, of which each place stands for `inner` ranks of the degree."""
     old = size * inner
     if degree.old not in (None, old):
@@ -91,7 +96,7 @@ def _size(name: str, degree: Degree, size: int, inner: int) -> int:
             "communicate",
             remedy="Record or generate two of them at least.",
         )
-    if degree.new <= old:
+    if degree.new <= old and not fewer:
         raise ChakraError(
             f"{name} is {old} already, and {degree.new} are wanted: a set can only grow",
             remedy=f"Give more than {old}.",

@@ -59,19 +59,31 @@ def plan_scale(
     """
     sources = read_sources(Path(path), step)
     try:
-        kin = find_kin(sources)
-        layout = find_layout(sources, kin, grid)
-        sizes = new_sizes(layout, degrees)
-        growth = _growth(kin, layout.grid, sizes, gathered)
-        alike = find_alike(sources, family_names(kin), layout.grid)
-        for axis in sizes:
-            check_messages(alike, layout.grid, axis)
-        _check_old(sources, kin, layout.grid, alike)
-        workload = GrownWorkload(sources, kin, layout.grid, sizes)
+        return plan_of(sources, degrees, grid=grid, gathered=gathered)
     except ChakraError as error:
         if error.path is None:
             error = ChakraError(error.problem, path=path, place=error.place, remedy=error.remedy)
         raise error from None
+
+
+def plan_of(
+    sources: list[Source],
+    degrees: Mapping[str, Degree],
+    *,
+    grid: Grid | None = None,
+    gathered: Gathered | None = None,
+    fewer: bool = False,
+) -> ScalePlan:
+    """The plan of ranks that are read already; with `fewer`, axes may also shrink."""
+    kin = find_kin(sources)
+    layout = find_layout(sources, kin, grid)
+    sizes = new_sizes(layout, degrees, fewer=fewer)
+    growth = _growth(kin, layout.grid, sizes, gathered)
+    alike = find_alike(sources, family_names(kin), layout.grid)
+    for axis in sizes:
+        check_messages(alike, layout.grid, axis)
+    _check_old(sources, kin, layout.grid, alike)
+    workload = GrownWorkload(sources, kin, layout.grid, sizes)
     return ScalePlan(layout, kin, sizes, growth, workload, alike, sources)
 
 

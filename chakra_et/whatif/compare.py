@@ -56,8 +56,8 @@ def edit(traces: TraceSet, edits: Sequence[Edit]) -> Edited:
     for of_plan, group in groupby(edits, key=lambda each: each.plan is not None):
         some = list(group)
         if of_plan:
-            traces, change = change_plan(traces, [e.plan for e in some if e.plan is not None])
-            changes.append(change)
+            traces, done = change_plan(traces, [e.plan for e in some if e.plan is not None])
+            changes += done
             continue
         for each in some:
             traces, told = each.apply(traces)

@@ -1,56 +1,95 @@
 """Edits of how a model is built and run: its sizes, degrees of parallelism, and options.
 
-A run that follows a plan node by node is written anew after another plan.
+A run that follows a plan node by node is written anew after another plan. Of other runs, such as
+recorded ones, some edits cut and join the graph itself: see `chakra_et.whatif.recorded`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from chakra_et.build import DTYPES
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
 from chakra_et.whatif.edit import Change, Edit, MissedError
+from chakra_et.whatif.recorded.buckets import rebucketed
+from chakra_et.whatif.recorded.replicas import with_replicas, without_replica
+from chakra_et.whatif.recorded.stack import restacked
 from chakra_et.whatif.transformer import Recognised, rebuild, recognise
 from chakra_et.whatif.values import size_bytes, whole
 from chakra_et.workloads.model import Model
 from chakra_et.workloads.plan import Plan, Recompute, Schedule
 
+Recorded: TypeAlias = Callable[[TraceSet, str], tuple[TraceSet, Change]]
+_RECORDED: Final = {"layers": restacked, "dp": with_replicas}
 _SIZES: Final = ("layers", "hidden", "ffn", "heads")
 
 
 @dataclass(frozen=True)
 class PlanChange:
-    """Fields of a plan with other values: `fields` are told the plan, `model` is of the model."""
+    """Fields of a plan with other values: `fields` are told the plan, `model` is of the model.
+
+    `recorded` makes the change in a run that follows no plan, where that can be done.
+    """
 
     text: str
     fields: Callable[[Plan], dict[str, Any]] = lambda _: {}
     model: tuple[tuple[str, int], ...] = ()
+    recorded: Recorded | None = None
 
 
-def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceSet, Change]:
+def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceSet, list[Change]]:
     """The run after changes of its plan, all made at once.
 
-    Raises MissedError where the run follows no plan, or where none can run that has these changes.
+    Raises MissedError where neither the run follows a plan nor the graph shows what is to change,
+    or where no plan can run that has these changes.
     """
     text = " ".join(change.text for change in changes)
     try:
         found = recognise(traces)
+    except MissedError as missed:
+        return _change_recorded(traces, changes, missed)
+    try:
         plan = changed(found.plan, changes)
     except ChakraError as error:
         raise MissedError(f"{text}: {error.problem}", error.remedy or "") from error
     told = (_told(found),)
     if plan == found.plan:
-        return traces, Change(text, 0, 0, 0, "structure", told=told)
+        return traces, [Change(text, 0, 0, 0, "structure", told=told)]
     made = rebuild(found, plan)
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made.traces))  # fmt: skip
     nodes = sum(len(trace.nodes) for trace in made.traces.values())
-    return made.traces, Change(
-        text, nodes, before, after, "structure", made.provenance, told, found.seen.left_out
-    )
+    return made.traces, [
+        Change(text, nodes, before, after, "structure", made.provenance, told, found.seen.left_out)
+    ]
+
+
+def _change_recorded(
+    traces: TraceSet, changes: Sequence[PlanChange], missed: MissedError
+) -> tuple[TraceSet, list[Change]]:
+    """The run after changes of its graph, one after the other."""
+    done = []
+    for change in changes:
+        if change.recorded is None:
+            raise MissedError(
+                f"{change.text} needs a run that follows a plan, and misses {missed.problem}",
+                "In a recording, lengths=OLD:NEW changes lengths of tensors; layers, dp and bucket "
+                "are found in its graph.",
+            )
+        try:
+            traces, one = change.recorded(traces, change.text)
+        except MissedError as error:
+            problem = error.problem.removeprefix(f"{change.text}: ")
+            raise MissedError(
+                f"{change.text} misses {problem}; nor is this a run that follows a plan: it misses "
+                f"{missed.problem}",
+                error.remedy or "",
+            ) from error
+        done.append(one)
+    return traces, done
 
 
 def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
@@ -89,7 +128,11 @@ def _told(found: Recognised) -> str:
 
 
 def _edit(change: PlanChange) -> Edit:
-    return Edit(change.text, lambda traces: change_plan(traces, [change]), plan=change)
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change | None]:
+        traces, (done,) = change_plan(traces, [change])
+        return traces, done
+
+    return Edit(change.text, apply, plan=change)
 
 
 def _number(name: str) -> Callable[[str, str, str], Edit]:
@@ -97,9 +140,12 @@ def _number(name: str) -> Callable[[str, str, str], Edit]:
 
     def made(text: str, _: str, value: str) -> Edit:
         wanted = whole(text, value, least=1)
+        recorded = None
+        if name in _RECORDED:
+            recorded = lambda traces, text: _RECORDED[name](traces, text, wanted)  # noqa: E731
         if name in _SIZES:
-            return _edit(PlanChange(text, model=((name, wanted),)))
-        return _edit(PlanChange(text, lambda _: {name: wanted}))
+            return _edit(PlanChange(text, model=((name, wanted),), recorded=recorded))
+        return _edit(PlanChange(text, lambda _: {name: wanted}, recorded=recorded))
 
     return made
 
@@ -137,8 +183,18 @@ def _bucket(text: str, _: str, value: str) -> Edit:
     """The most bytes of gradients that are summed at once, while the backward pass goes on."""
     size = 0 if value == "all" else size_bytes(text, value)
     return _edit(
-        PlanChange(text, lambda plan: {"overlap": True, "bucket": size // plan.gradient_element})
+        PlanChange(
+            text,
+            lambda plan: {"overlap": True, "bucket": size // plan.gradient_element},
+            recorded=lambda traces, text: rebucketed(traces, text, size),
+        )
     )
+
+
+def _failed(text: str, _: str, value: str) -> Edit:
+    """A rank fails, and the run goes on without its replica."""
+    rank = whole(text, value, least=0)
+    return Edit(text, lambda traces: without_replica(traces, text, rank))
 
 
 PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
@@ -151,6 +207,7 @@ PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
     "recompute": _one_of("recompute", {each.value: each for each in Recompute}),
     "zero": _zero,
     "bucket": _bucket,
+    "failed": _failed,
 }
 PLAN_FORMS: Final = {
     **{name: f"{name}=N" for name in (*_SIZES, "dp", "tp", "pp", "sequence", "micro_batch",
@@ -160,5 +217,6 @@ PLAN_FORMS: Final = {
     "precision": "precision=TYPE",
     "recompute": "recompute=none|selective|full",
     "bucket": "bucket=SIZE|all",
+    "failed": "failed=RANK",
 }  # fmt: skip
 """How each edit is written."""

@@ -1,0 +1,237 @@
+"""Other buckets: the gradients of a recorded step summed in other parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from chakra_et.definitions import EdgeKind
+from chakra_et.model import Trace, TraceSet
+from chakra_et.whatif.edit import Change, MissedError
+from chakra_et.whatif.recorded.sums import (
+    GradientSum,
+    cap_of,
+    first_step,
+    parted,
+    steps_of,
+    sums_of,
+)
+from chakra_et.whatif.recorded.transfers import TransferLine, common_times
+from chakra_et.whatif.surgery import Surgery, program_order
+
+
+def rebucketed(traces: TraceSet, text: str, cap: int | None) -> tuple[TraceSet, Change]:
+    """The run with buckets of so many bytes (0: all in one; None: as many as they had).
+
+    Raises MissedError where sums of gradients are not found on all ranks.
+    """
+    every = {rank: sums_of(trace, rank) for rank, trace in traces.items()}
+    common = common_times(traces)
+    points = [
+        (sum(one.sizes), common[rank, one.row])
+        for rank, sums in every.items() for one in sums if (rank, one.row) in common
+    ]  # fmt: skip
+    if not points:
+        raise MissedError(
+            "sums of gradients that all ranks take part in: give all ranks of the run"
+        )
+    line = TransferLine(points)
+    provenance: Counter[str] = Counter()
+    made, nodes, before, after = {}, 0, 0, 0
+    for rank, trace in traces.items():
+        change = _Rank(
+            trace, every[rank], line, {r: ns for (k, r), ns in common.items() if k == rank}
+        )
+        made[rank] = change.run(cap_of(first_step(trace, every[rank])) if cap is None else cap)
+        provenance += change.provenance
+        nodes, before, after = nodes + change.nodes, before + change.before, after + change.after
+    first = next(iter(every.values()))
+    told = (
+        f"{len(first)} sums of {sum(len(one.gradients) for one in first)} gradients by what they "
+        f"read; a bucket was full from {cap_of(first_step(next(iter(traces.values())), first)):,} "
+        "bytes on",
+    )
+    return TraceSet(made), Change(text, nodes, before, after, "structure", provenance, told)
+
+
+class _Rank:
+    """The buckets of one rank: the old ones out, new ones in their places."""
+
+    def __init__(
+        self, trace: Trace, sums: list[GradientSum], line: TransferLine, common: dict[int, int]
+    ) -> None:
+        self.trace = trace
+        self.sums = sums
+        self.line = line
+        self.common = common
+        self.surgery = Surgery(trace)
+        self._place_of = np.argsort(program_order(trace))
+        self.provenance: Counter[str] = Counter()
+        self.nodes = self.before = self.after = 0
+        self._parent = np.full(len(trace.nodes), -1, np.int64)
+        calls = (trace.edges.kind == EdgeKind.CALL) & (self.surgery.source >= 0)
+        self._parent[trace.edges.target[calls]] = self.surgery.source[calls]
+
+    def run(self, cap: int) -> Trace:
+        """The trace with buckets of so many bytes."""
+        step = steps_of(self.trace, np.array([one.row for one in self.sums]))
+        lanes = self._lanes()
+        made: list[int] = []
+        for number in np.unique(step).tolist():
+            mine = [one for one, s in zip(self.sums, step.tolist(), strict=True) if s == number]
+            made += self._step(mine, cap)
+        if not self.nodes:
+            return self.trace
+        # As many workers as before take the sums in turn.
+        for place, row in enumerate(made):
+            if place >= lanes:
+                self.surgery.wait(row, made[place - lanes], EdgeKind.PROGRAM)
+        return self.surgery.finish()
+
+    def _lanes(self) -> int:
+        """How many workers sum at the same time."""
+        rows = {one.row for one in self.sums}
+        return sum(self.surgery.preceding(row) not in rows for row in rows)
+
+    def _step(self, sums: list[GradientSum], cap: int) -> list[int]:
+        """New sums of one step; those that were there where they carry the same."""
+        gradients = [
+            (g, size) for one in sums for g, size in zip(one.gradients, one.sizes, strict=True)
+        ]
+        readers = [reader for one in sums for reader in one.readers]
+        readers = readers if len(readers) == len(gradients) else []
+        parts = parted([size for _, size in gradients], cap)
+        self.before += sum(int(self.trace.nodes.duration_ns[one.row]) for one in sums)
+        if [len(part) for part in parts] == [len(one.gradients) for one in sums]:
+            self.after += sum(int(self.trace.nodes.duration_ns[one.row]) for one in sums)
+            self.provenance["recorded"] += len(sums)
+            return [one.row for one in sums]
+        waits = self._waits(sums)
+        made = [
+            self._sum(sums[min(place, len(sums) - 1)], [gradients[i] for i in part],
+                      [readers[i] for i in part] if readers else [])
+            for place, part in enumerate(parts)
+        ]  # fmt: skip
+        self._wait(sums, parts, made, waits)
+        for one in sums:
+            self.surgery.drop((one.row, one.call))
+        return made
+
+    def _sum(self, like: GradientSum, carried: list[tuple[int, int]], readers: list[int]) -> int:
+        """A sum of some gradients, asked for where the last of them is there."""
+        surgery, size = self.surgery, sum(size for _, size in carried)
+        call, row = surgery.copies(np.array([like.call, like.row])).tolist()
+        last, holder = self._place(carried[-1][0], like)
+        surgery.put([call], last)
+        if holder >= 0:
+            surgery.wait(call, holder, EdgeKind.CALL)
+        rows = np.array([gradient for gradient, _ in carried])
+        for reader in (call, row):
+            surgery.wait(np.full(len(rows), reader), rows, EdgeKind.DATA)
+        surgery.wait(row, call, self._asks(like))
+        if readers:
+            surgery.wait(np.array(readers), np.full(len(readers), row), EdgeKind.DATA)
+        ns, source = self.line.time_ns(size)
+        own = int(self.trace.nodes.duration_ns[like.row])
+        took = max(own - self.common.get(like.row, own), 0) + ns
+        surgery.takes(row, took)
+        surgery.tell("comm_size", row, size)
+        for new, old in ((row, like.row), (call, like.call)):
+            surgery.shapes(new, self._shapes(old, sum(like.sizes), size))
+        self.nodes, self.after = self.nodes + 1, self.after + took
+        self.provenance[source] += 1
+        return int(row)
+
+    def _shapes(self, row: int, before: int, after: int) -> bytes:
+        """Shapes of a sum's inputs in which the flat bucket of so many bytes has others."""
+        code = int(self.trace.nodes.input_code[row])
+        text = self.trace.nodes.texts[code][1] if code >= 0 else b""
+        for element in (4, 2, 8):
+            flat = b"[%d]" % (before // element)
+            if flat in text:
+                return text.replace(flat, b"[%d]" % (after // element))
+        return text
+
+    def _asks(self, like: GradientSum) -> EdgeKind:
+        mine = (self.surgery.target == like.row) & (self.surgery.source == like.call)
+        kinds = self.trace.edges.kind[mine & (self.trace.edges.kind != EdgeKind.DATA)]
+        return EdgeKind(int(kinds[0]))
+
+    def _place(self, gradient: int, like: GradientSum) -> tuple[int, int]:
+        """Behind which node a call goes that needs a gradient, and who calls it.
+
+        As the old call was made by what accumulates its last gradient, so is the new one.
+        """
+        wanted = self._parent[like.call]
+        name = int(self.trace.nodes.name_code[wanted]) if wanted >= 0 else -1
+        holder = gradient
+        while holder >= 0 and self.trace.nodes.name_code[holder] != name:
+            holder = int(self._parent[holder])
+        calls = {one.call for one in self.sums}
+        last, after = gradient, self.surgery.following(gradient)
+        while after is not None and (after in calls or self._within(after, holder)):
+            last = last if after in calls else after
+            after = self.surgery.following(after)
+        return last, holder
+
+    def _within(self, row: int, holder: int) -> bool:
+        while row >= 0 and row != holder:
+            row = int(self._parent[row]) if row < len(self._parent) else -1
+        return bool(row == holder and holder >= 0)
+
+    def _waits(self, sums: list[GradientSum]) -> dict[int, int]:
+        """Which node first needs the outcome of each old sum: what waits, else what reads it."""
+        found = {}
+        for one in sums:
+            readers = [int(self._parent[r]) if self._parent[r] >= 0 else r for r in one.readers]
+            if readers:
+                found[one.row] = self._group_start(min(one.readers, key=self._order))
+            else:
+                waiting = self.surgery.target[
+                    (self.surgery.source == one.row) & (self.surgery.kind == EdgeKind.SYNC)
+                ]
+                if len(waiting):
+                    found[one.row] = int(waiting[0])
+        if len(found) < len(sums):
+            raise MissedError("what waits for the sums of gradients: nothing reads them")
+        return found
+
+    def _order(self, row: int) -> int:
+        return int(self._place_of[row])
+
+    def _group_start(self, reader: int) -> int:
+        """The first node of those that lead to a reader and no other sum: views of the bucket."""
+        first = int(self._parent[reader]) if self._parent[reader] >= 0 else reader
+        names = self.trace.nodes.name_code
+        before = self.surgery.preceding(first)
+        name = names[before] if before is not None else -1
+        while (
+            before is not None
+            and names[before] == name
+            and self._parent[before] == self._parent[first]
+        ):
+            first = before
+            before = self.surgery.preceding(first)
+        return first
+
+    def _wait(
+        self,
+        sums: list[GradientSum],
+        parts: list[list[int]],
+        made: list[int],
+        waits: dict[int, int],
+    ) -> None:
+        """Let what needs the first gradient of a new sum wait for it."""
+        old = np.isin(self.surgery.source, [one.row for one in sums])
+        self.surgery.forget(old & (self.surgery.kind == EdgeKind.SYNC))
+        begins = np.cumsum([0] + [len(one.gradients) for one in sums])
+        for row, part in zip(made, parts, strict=True):
+            one = sums[int(np.searchsorted(begins, part[0], "right")) - 1]
+            place = part[0] - int(begins[sums.index(one)])
+            if place == 0 or not one.readers:
+                self.surgery.wait(waits[one.row], row, EdgeKind.SYNC, inferred=True)
+            else:
+                reader = one.readers[place]
+                first = int(self._parent[reader]) if self._parent[reader] >= 0 else reader
+                self.surgery.wait(first, row, EdgeKind.SYNC, inferred=True)

@@ -1,0 +1,194 @@
+"""Which nodes of a recorded step belong to which of its equal layers.
+
+Layers are the longest run of equal parts in the forward pass: operators of the same names and
+shapes, over and over. Backward functions belong to the layer whose operators they undo, by the
+numbers that autograd gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.columns import Rows
+from chakra_et.definitions import EdgeKind
+from chakra_et.model import Trace
+from chakra_et.whatif.edit import MissedError
+from chakra_et.whatif.surgery import program_order
+
+_PRODUCTS = ("mm", "linear", "matmul", "conv", "attention", "gemm", "bmm")
+_BACKWARD = ("autograd::", "torch::autograd")
+_LEAST = 2
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Layers of a trace: how many there are, and the layer of each node, -1 for none.
+
+    `part` tells forward (0) from all that follows (1). `step` numbers the steps.
+    """
+
+    count: int
+    layer: Rows
+    part: Rows
+    step: Rows
+    period: int
+
+
+class _Tree:
+    """Who calls whom on the host, and in which order."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.source = trace.source_rows()
+        self.target, self.kind = trace.edges.target, trace.edges.kind
+        self.parent = np.full(len(trace.nodes), -1, np.int64)
+        calls = (self.kind == EdgeKind.CALL) & (self.source >= 0)
+        self.parent[self.target[calls]] = self.source[calls]
+        self.names = np.array(trace.nodes.names, object)[trace.nodes.name_code]
+        self.order = program_order(trace)
+        self.place = np.argsort(self.order)
+
+    def children(self) -> dict[int, list[int]]:
+        """The nodes that each one calls, in their order."""
+        found: dict[int, list[int]] = {}
+        for row in self.order.tolist():
+            if self.parent[row] >= 0:
+                found.setdefault(int(self.parent[row]), []).append(row)
+        return found
+
+    def spread(self, label: Rows) -> Rows:
+        """Labels of nodes for what these call, too: the nearest caller's."""
+        label = label.copy()
+        for row in self.order.tolist():
+            if label[row] < 0 and self.parent[row] >= 0:
+                label[row] = label[self.parent[row]]
+        return label
+
+
+def find_layers(trace: Trace, rank: int) -> Layers:
+    """The layers of a recorded run. Raises MissedError where no equal parts repeat."""
+    tree = _Tree(trace)
+    backward = np.array([name.startswith(_BACKWARD) for name in trace.nodes.names], np.bool_)
+    undone = backward[trace.nodes.name_code]
+    layer = np.full(len(trace.nodes), -1, np.int64)
+    part = np.zeros(len(trace.nodes), np.int64)
+    step = np.full(len(trace.nodes), -1, np.int64)
+    children = tree.children()
+    runs = list(_runs(tree, children, undone))
+    if not runs:
+        raise MissedError(
+            f"equal layers in rank {rank}: nothing with products repeats in a forward pass"
+        )
+    best = max(size for _, _, _, size in runs)
+    chosen = [run for run in runs if run[3] == best]
+    period, count = chosen[0][1], chosen[0][2]
+    if any((p, c) != (period, count) for _, p, c, _ in chosen):
+        raise MissedError(f"layers that are alike in all steps of rank {rank}")
+    for number, (rows, _, _, _) in enumerate(chosen):
+        for place, row in enumerate(rows):
+            layer[row] = place // period
+            step[row] = number
+    layer, step = tree.spread(layer), tree.spread(step)
+    ends = [max(rows, key=lambda r: tree.place[r]) for rows, _, _, _ in chosen]
+    _undo(tree, layer, part, step, undone, ends)
+    _launched(tree, layer, part, step)
+    return Layers(count, layer, part, step, period)
+
+
+def _runs(
+    tree: _Tree, children: dict[int, list[int]], undone: npt.NDArray[np.bool_]
+) -> Iterator[tuple[list[int], int, int, int]]:
+    """Of what each node calls: the longest run of equal parts, their length and number."""
+    for rows in children.values():
+        some = [row for row in rows if not undone[row]]
+        if len(some) < _LEAST * 2:
+            continue
+        tokens = _tokens(tree, some)
+        found = _repeats(tokens)
+        if found is None:
+            continue
+        begin, period, count = found
+        chosen = some[begin : begin + period * count]
+        texts = " ".join(str(tree.names[row]) for row in chosen[:period])
+        if any(word in texts.lower() for word in _PRODUCTS):
+            yield chosen, period, count, period * count
+
+
+def _tokens(tree: _Tree, rows: list[int]) -> Rows:
+    """A number for each name with shapes."""
+    nodes = tree.trace.nodes
+    known: dict[tuple[str, bytes], int] = {}
+    found = []
+    for row in rows:
+        code = int(nodes.input_code[row])
+        shapes = nodes.texts[code][1] if code >= 0 else b""
+        key = (str(tree.names[row]).rstrip("0123456789"), shapes)
+        found.append(known.setdefault(key, len(known)))
+    return np.array(found, np.int64)
+
+
+def _repeats(tokens: Rows) -> tuple[int, int, int] | None:
+    """Where the run of equal parts that covers most begins, the length of a part, and how many."""
+    best: tuple[int, int, int] | None = None
+    covered = 0
+    for period in range(1, len(tokens) // 2 + 1):
+        same = np.concatenate(([0], (tokens[:-period] == tokens[period:]).astype(np.int8), [0]))
+        edges = np.flatnonzero(np.diff(same))
+        begins, ends = edges[::2], edges[1::2]
+        if not len(begins):
+            continue
+        longest = int(np.argmax(ends - begins))
+        count = int(ends[longest] - begins[longest]) // period + 1
+        if (
+            count >= _LEAST
+            and count * period > covered
+            and len(np.unique(tokens[begins[longest] : begins[longest] + period])) > 1
+        ):
+            best, covered = (int(begins[longest]), period, count), count * period
+    return best
+
+
+def _undo(
+    tree: _Tree, layer: Rows, part: Rows, step: Rows, undone: npt.NDArray[np.bool_], ends: list[int]
+) -> None:
+    """Give backward functions, and the gradients behind them, the layer of what they undo."""
+    nodes = tree.trace.nodes
+    numbers = nodes.attributes.dense("seq_id", -1, np.int64)
+    after = tree.place > min(tree.place[end] for end in ends)
+    of_number: dict[int, int] = {}
+    for row in tree.order.tolist():
+        if numbers[row] >= 0 and not undone[row] and step[row] >= 0:
+            # A number stands at all operators up to the one that takes it.
+            of_number[int(numbers[row])] = row
+    last = -1
+    for row in tree.order.tolist():
+        if not undone[row] or (tree.parent[row] >= 0 and undone[tree.parent[row]]):
+            continue
+        if "Accumulate" not in str(tree.names[row]):
+            last = of_number.get(int(numbers[row]), -1) if numbers[row] >= 0 else last
+        if last >= 0:
+            layer[row], step[row] = layer[last], step[last]
+    part[after & undone] = 1
+    layer[:], step[:] = tree.spread(layer), tree.spread(step)
+    part[:] = np.maximum(part, _spread_flag(tree, part))
+
+
+def _launched(tree: _Tree, layer: Rows, part: Rows, step: Rows) -> None:
+    """Give device work and transfers the layer of the call that asked for them."""
+    asks = np.isin(tree.kind, (EdgeKind.LAUNCH, EdgeKind.THREAD)) & (tree.source >= 0)
+    source, target = tree.source[asks], tree.target[asks]
+    for s, t in zip(source.tolist(), target.tolist(), strict=True):
+        if layer[t] < 0 and tree.parent[t] < 0:
+            layer[t], part[t], step[t] = layer[s], part[s], step[s]
+
+
+def _spread_flag(tree: _Tree, part: Rows) -> Rows:
+    found: Rows = part.copy()
+    for row in tree.order.tolist():
+        if tree.parent[row] >= 0:
+            found[row] = max(found[row], found[tree.parent[row]])
+    return found

@@ -1,0 +1,206 @@
+"""More or fewer data-parallel replicas of a run, and a run that goes on without one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chakra_et.build import Grid
+from chakra_et.columns import Rows
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.errors import ChakraError
+from chakra_et.model import Trace, TraceSet
+from chakra_et.passes.edit import copied, without_nodes
+from chakra_et.replay.columns import columns_of
+from chakra_et.scale.collectives import Growth
+from chakra_et.scale.degrees import Degree, axis_of
+from chakra_et.scale.families import find_kin, spans
+from chakra_et.scale.plan import ScalePlan, plan_of
+from chakra_et.scale.programs import grown_programs
+from chakra_et.scale.sizes import Rule
+from chakra_et.scale.sources import Source, source_of
+from chakra_et.whatif.edit import Change, MissedError, with_parts
+from chakra_et.whatif.recorded.transfers import EXTRAPOLATED, RECORDED, common_times
+
+
+@dataclass(frozen=True)
+class _Held(Source):
+    """A rank whose trace is in memory."""
+
+    held: Trace
+
+    def trace(self) -> Trace:
+        return copied(self.held)
+
+
+def with_replicas(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change]:
+    """The run with so many replicas: copies of those that are there, with as much data each.
+
+    Raises MissedError where nothing tells which ranks are replicas of each other.
+    """
+    plan = _plan(traces, text, count)
+    if plan is None:
+        return traces, Change(text, 0, 0, 0, "structure")
+    axis = next(iter(plan.sizes))
+    old = plan.layout.grid.axes[axis]
+    return _made(traces, text, plan, [place % old for place in range(count)])
+
+
+def without_replica(traces: TraceSet, text: str, rank: int) -> tuple[TraceSet, Change]:
+    """The run without the replica of a rank that failed: the others go on, each with its data."""
+    if rank not in traces:
+        raise ChakraError(f"{text}: there is no rank {rank}", remedy="Name a rank of the run.")
+    sources = _sources(traces)
+    try:
+        layout = plan_of(sources, {}, fewer=True).layout
+    except ChakraError as error:
+        raise MissedError(f"{text}: {error.problem}", error.remedy or "") from error
+    axis = axis_of("dp", layout.grid)
+    if axis is None or layout.grid.axes[axis] < 2:
+        waits = [group for group in traces[rank].groups if rank in group.ranks]
+        others = sorted({other for group in waits for other in group.ranks} - {rank})
+        raise MissedError(
+            f"{text}: a replica of what rank {rank} has: no other rank has its part of the model, "
+            f"so ranks {others[:8]} would wait for it for ever",
+            "With data parallelism, the other replicas go on.",
+        )
+    _check_parts(sources, layout.grid, axis, text, rank)
+    size = layout.grid.axes[axis]
+    gone = int(layout.grid.coordinate(axis, rank))
+    plan = _plan(traces, text, size - 1)
+    assert plan is not None
+    return _made(traces, text, plan, [place for place in range(size) if place != gone])
+
+
+def _check_parts(sources: list[Source], grid: Grid, axis: str, text: str, rank: int) -> None:
+    """Raise MissedError where replicas exchange what each has alone, such as parts of tables."""
+    for kin in find_kin(sources):
+        types = {call.collective for call, _ in kin.calls}
+        if axis in spans(kin, grid) and CollectiveType.ALL_TO_ALL in types:
+            raise MissedError(
+                f"{text}: a replica of what rank {rank} has: ranks of {kin.name!r} exchange parts "
+                "by all-to-all, which are lost with it"
+            )
+
+
+def _sources(traces: TraceSet) -> list[Source]:
+    if list(traces) != list(range(len(traces))):
+        raise MissedError(f"all ranks from 0 on: there are {list(traces)[:8]}")
+    found: list[Source] = []
+    for rank, trace in traces.items():
+        told = source_of(trace, rank, len(traces), Path(f"rank {rank}"))
+        found.append(_Held(**vars(told), held=trace))
+    return found
+
+
+def _plan(traces: TraceSet, text: str, count: int) -> ScalePlan | None:
+    """How many replicas become `count`; None if there are as many."""
+    try:
+        sources = _sources(traces)
+        layout = plan_of(sources, {}, fewer=True).layout if len(sources) > 1 else None
+        axis = axis_of("dp", layout.grid) if layout is not None else None
+        if layout is not None and axis is not None and layout.grid.axes[axis] == count:
+            return None
+        return plan_of(sources, {"dp": Degree(count)}, fewer=True)
+    except ChakraError as error:
+        raise MissedError(f"{text}: {error.problem}", error.remedy or "") from error
+
+
+def _made(
+    traces: TraceSet, text: str, plan: ScalePlan, places: list[int]
+) -> tuple[TraceSet, Change]:
+    """The ranks of a plan, of which the new place `p` of the axis is a copy of `places[p]`."""
+    axis = next(iter(plan.sizes))
+    provenance: Counter[str] = Counter()
+    slower = _with_transfers(traces, plan)
+    alike = [
+        type(one)(_with_trace(one.source, slower[0][one.source.rank]), one.ranks, one.operations)
+        for one in plan.alike
+    ]
+    workload = plan.workload
+    ranks = np.arange(workload.grid.world_size)
+    old = plan.layout.grid
+    where = {a: workload.grid.coordinate(a, ranks) for a in old.axes}
+    where[axis] = np.array(places)[where[axis]]
+    workload.source_of = np.asarray(old.rank(**where) + ranks * 0)
+    made: dict[int, Trace] = {}
+    for columns, some in grown_programs(alike, workload, plan.growth):
+        for rank in some.tolist():
+            trace = copied(columns.trace(rank))
+            made[rank] = _without_lone(trace)
+            kept = workload.grid.axes[axis] > 1
+            extrapolated = len(slower[1][int(workload.source_of[rank])]) if kept else 0
+            provenance[EXTRAPOLATED] += extrapolated
+            provenance[RECORDED] += len(made[rank].nodes) - extrapolated
+    before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
+                     for each in (traces, made))  # fmt: skip
+    told = (f"{axis} {old.axes[axis]} ({plan.layout.evidence[axis]}), on {old}",)
+    nodes = sum(len(trace.nodes) for trace in made.values())
+    return TraceSet(made), Change(text, nodes, before, after, "structure", +provenance, told)
+
+
+def _with_trace(source: Source, trace: Trace) -> Source:
+    assert isinstance(source, _Held)
+    return _Held(**{**vars(source), "held": trace})
+
+
+def _with_transfers(
+    traces: TraceSet, plan: ScalePlan
+) -> tuple[dict[int, Trace], dict[int, list[int]]]:
+    """The ranks of the run, with transfers among as many as there will be; and which these are."""
+    common = common_times(traces)
+    made, changed = {}, {}
+    for one in plan.alike:
+        for rank in one.ranks:
+            calls = plan.sources[rank].calls
+            rows = [
+                (int(row), plan.growth[op.family])
+                for row, op in zip(calls.rows.tolist(),
+                                   (one.operations[c] for c in calls.call_of.tolist()), strict=True)
+                if op.type is NodeType.COMM_COLL and op.family in plan.growth
+            ]  # fmt: skip
+            made[rank], changed[rank] = _slower(traces[rank], rank, rows, common)
+    return made, changed
+
+
+def _slower(
+    trace: Trace, rank: int, rows: list[tuple[int, Growth]], common: dict[tuple[int, int], int]
+) -> tuple[Trace, list[int]]:
+    """A trace whose transfers take as much longer as a rank sends more on a ring."""
+    columns = columns_of(trace)
+    types = trace.nodes.attributes.dense("comm_type", -1, np.int64)
+    more = np.zeros(len(trace.nodes), np.int64)
+    for row, growth in rows:
+        factor = _factor(int(types[row]), growth)
+        took = common.get((rank, row), int(trace.nodes.duration_ns[row]))
+        more[row] = round((factor - 1) * took)
+    changed = np.flatnonzero(more).tolist()
+    if not changed:
+        return trace, []
+    parts = columns.parts
+    ns: Rows = parts.ns + np.where(parts.own, more[parts.node], 0)
+    return with_parts(trace, columns, np.maximum(ns, 0)), changed
+
+
+def _factor(type: int, growth: Growth) -> float:
+    """By how much what a rank sends grows: of a ring, a share of (n - 1) / n of the whole."""
+    old, new = growth.old, growth.new
+    share = ((new - 1) / new) / ((old - 1) / old) if old > 1 else 1.0
+    if type in (CollectiveType.BROADCAST, CollectiveType.REDUCE, CollectiveType.BARRIER):
+        return 1.0
+    if type == CollectiveType.ALL_GATHER and growth.rules.get(type) is not Rule.DIVIDED:
+        return share * new / old
+    return share
+
+
+def _without_lone(trace: Trace) -> Trace:
+    """A trace without collectives of groups of one rank, which take none."""
+    alone = {group.name for group in trace.groups if len(group.ranks) == 1}
+    names = np.full(len(trace.nodes), "", object)
+    for column in trace.nodes.attributes.named("pg_name"):
+        names[column.rows] = np.array([str(value) for value in column.values], object)
+    lone = (trace.nodes.type == NodeType.COMM_COLL) & np.isin(names.astype(str), list(alone))
+    return without_nodes(trace, lone) if alone and lone.any() else trace

@@ -1,0 +1,146 @@
+"""Sums of gradients over replicas in a recording, each with the gradients that it carries.
+
+They are found by data: an all-reduce reads what was written while gradients were accumulated, of as
+many bytes as it sums. So PyTorch records data-parallel training over gloo.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from chakra_et.build import DTYPES
+from chakra_et.columns import Mask, Rows
+from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
+from chakra_et.model import Trace
+from chakra_et.whatif.edit import MissedError
+from chakra_et.whatif.surgery import program_order
+
+_BYTES = {f"Tensor({called})": size for size, called in DTYPES.values()}
+
+
+@dataclass(frozen=True)
+class GradientSum:
+    """One all-reduce: its row, that of the call that asked for it, and the gradients in it.
+
+    `gradients` are the rows that wrote them, in the order of their writing, `sizes` their bytes.
+    `readers` are the rows that copy each out again, in the same order; empty where nothing does.
+    """
+
+    row: int
+    call: int
+    gradients: list[int]
+    sizes: list[int]
+    readers: list[int]
+
+
+def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
+    """The sums of gradients of a rank, in the order in which they were asked for.
+
+    Raises MissedError where an all-reduce carries what is no list of gradients.
+    """
+    source, target, kind = trace.source_rows(), trace.edges.target, trace.edges.kind
+    nodes = trace.nodes
+    types = nodes.attributes.dense("comm_type", -1, np.int64)
+    sums = np.flatnonzero((nodes.type == NodeType.COMM_COLL) & (types == CollectiveType.ALL_REDUCE))
+    sizes = nodes.attributes.dense("comm_size", -1, np.int64)
+    read = kind == EdgeKind.DATA
+    place = np.argsort(program_order(trace))
+    accumulated = _accumulated(trace, place)
+    asked = np.full(len(nodes), -1, np.int64)
+    asks = np.isin(kind, (EdgeKind.THREAD, EdgeKind.LAUNCH)) & (source >= 0)
+    asked[target[asks]] = source[asks]
+    found = []
+    for row in sums.tolist():
+        reads = source[read & (target == row)]
+        reads = reads[reads >= 0]
+        reads = reads[np.argsort(place[reads])]
+        bytes_of = [_written(trace, one) for one in reads.tolist()]
+        if asked[row] < 0 or sum(bytes_of) != sizes[row] or not accumulated[reads].any():
+            continue
+        readers = target[read & (source == row)]
+        readers = readers[np.argsort(place[readers])].tolist()
+        found.append(GradientSum(row, int(asked[row]), reads.tolist(), bytes_of,
+                                 readers if len(readers) == len(reads) else []))  # fmt: skip
+    if not found:
+        what = (
+            "none of its all-reduces reads gradients that add up to its bytes"
+            if len(sums)
+            else ("it has no all-reduce")
+        )
+        raise MissedError(f"sums of gradients in rank {rank}: {what}")
+    return sorted(found, key=lambda one: int(place[one.call]))
+
+
+def _accumulated(trace: Trace, place: Rows) -> Mask:
+    """Nodes that run while a gradient is accumulated."""
+    named = np.array(["Accumulate" in name for name in trace.nodes.names], np.bool_)
+    found = named[trace.nodes.name_code]
+    calls = (trace.edges.kind == EdgeKind.CALL) & (trace.source_rows() >= 0)
+    source, target = trace.source_rows()[calls], trace.edges.target[calls]
+    for edge in np.argsort(place[target]).tolist():
+        found[target[edge]] |= found[source[edge]]
+    return found
+
+
+def _written(trace: Trace, row: int) -> int:
+    """Bytes of the largest tensor that a node reads or writes: of a gradient, itself."""
+    nodes, largest = trace.nodes, 0
+    for code in (int(nodes.output_code[row]), int(nodes.input_code[row])):
+        if code < 0:
+            continue
+        try:
+            shapes = msgspec.json.decode(nodes.texts[code][1])
+            types = msgspec.json.decode(nodes.texts[code][2])
+        except (msgspec.DecodeError, IndexError):
+            continue
+        for shape, type in zip(shapes, types, strict=False):
+            if type in _BYTES and all(isinstance(n, int) for n in shape):
+                largest = max(largest, math.prod(shape) * _BYTES[type])
+    return largest
+
+
+def cap_of(sums: list[GradientSum]) -> int:
+    """The size from which on a bucket is full, told by those that are; a round one if one fits.
+
+    A bucket takes gradients until it has that size (PyTorch's DistributedDataParallel).
+    """
+    full = [one for one in sums if sum(one.sizes) > max(one.sizes) or len(one.sizes) == 1]
+    least = max((sum(one.sizes) - one.sizes[-1] for one in full), default=0) + 1
+    most = min((sum(one.sizes) for one in full), default=least)
+    for unit in (2**20, 2**10):
+        rounded = -(-least // unit) * unit
+        if least <= rounded <= most:
+            return rounded
+    return max(least, most)
+
+
+def parted(sizes: list[int], cap: int) -> list[list[int]]:
+    """Places of gradients in buckets, each full when it has so many bytes; 0 is one for all."""
+    found: list[list[int]] = [[]]
+    filled = 0
+    for place, size in enumerate(sizes):
+        if cap and filled >= cap:
+            found.append([])
+            filled = 0
+        found[-1].append(place)
+        filled += size
+    return found
+
+
+def steps_of(trace: Trace, rows: Rows) -> Rows:
+    """The number of the step that each of some rows lies in, by the profiler's steps."""
+    names = np.array([name.startswith("ProfilerStep") for name in trace.nodes.names], np.bool_)
+    begins = np.flatnonzero(names[trace.nodes.name_code])
+    starts = np.sort(trace.nodes.start_ns[begins])
+    return np.searchsorted(starts, trace.nodes.start_ns[rows], "right")
+
+
+def first_step(trace: Trace, sums: list[GradientSum]) -> list[GradientSum]:
+    """The sums of the first step, but for its last one, which need not be full."""
+    step = steps_of(trace, np.array([one.row for one in sums]))
+    mine = [one for one, number in zip(sums, step.tolist(), strict=True) if number == step[0]]
+    return mine[:-1] or mine

@@ -1,0 +1,63 @@
+"""How long transfers take once all ranks are there, and what they would take with other bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from chakra_et.model import TraceSet
+from chakra_et.replay.columns import columns_of
+from chakra_et.replay.matching import match_communication
+from chakra_et.replay.planning import clock_offsets
+from chakra_et.replay.transfers import transfer_times
+
+INTERPOLATED: Final = "interpolated"
+EXTRAPOLATED: Final = "extrapolated"
+RECORDED: Final = "recorded"
+
+
+def common_times(traces: TraceSet) -> dict[tuple[int, int], int]:
+    """Of each communication that all members recorded, what it took for all, by rank and row."""
+    if len(traces) < 2:
+        return {}
+    ranks = [columns_of(trace) for trace in traces.values()]
+    place = {rank: i for i, rank in enumerate(traces)}
+    matches = [
+        (match, {place[rank]: row for rank, row in match.members.items()})
+        for match in match_communication(traces).matches
+    ]
+    offsets, _ = clock_offsets(ranks, [rows for _, rows in matches])
+    durations = [columns.duration for columns in ranks]
+    common = transfer_times(ranks, durations, offsets, matches, None).common.tolist()
+    return {
+        (rank, row): ns
+        for (match, _), ns in zip(matches, common, strict=True)
+        for rank, row in match.members.items()
+    }
+
+
+class TransferLine:
+    """Times of transfers by bytes: medians of each size, and the line of least squares through
+    them; in proportion to the bytes where there is one size alone, or where no such line can be.
+    """
+
+    def __init__(self, points: Sequence[tuple[int, int]]) -> None:
+        sizes = np.array([size for size, _ in points], np.float64)
+        ns = np.array([ns for _, ns in points], np.float64)
+        self._known = {int(size): int(np.median(ns[sizes == size])) for size in np.unique(sizes)}
+        self._least, self._most = min(self._known), max(self._known)
+        x, y = (np.array(list(c), np.float64) for c in (self._known.keys(), self._known.values()))
+        slope, start = np.polyfit(x, y, 1).tolist() if len(x) > 1 else (0.0, -1.0)
+        if slope <= 0 or start < 0:
+            # Noise: no transfer begins before it begins, or takes less for more bytes.
+            slope, start = float((x @ y) / (x @ x)), 0.0
+        self._slope, self._start = slope, start
+
+    def time_ns(self, size: int) -> tuple[int, str]:
+        """What a transfer of so many bytes takes, and where that comes from."""
+        if size in self._known:
+            return self._known[size], RECORDED
+        inside = self._least <= size <= self._most
+        return round(self._start + self._slope * size), INTERPOLATED if inside else EXTRAPOLATED

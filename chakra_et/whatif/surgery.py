@@ -1,0 +1,345 @@
+"""Cutting and joining the graph of one trace: nodes copied, moved, dropped; waits added, forgotten.
+
+Changes are collected and made at once. The order of a thread, or of a stream, is a chain: what is
+put behind a node comes before what followed it, and what is taken out closes the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.columns import Mask, Rows
+from chakra_et.definitions import Kind
+from chakra_et.model import (
+    AttributeColumn,
+    AttributeTable,
+    EdgeKind,
+    Edges,
+    Nodes,
+    TimeParts,
+    Trace,
+    edge_evidence,
+    set_time_parts,
+    time_parts,
+)
+from chakra_et.passes.edit import drop_attribute
+from chakra_et.scale.changes import set_plain
+
+CHAINS: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM)
+
+
+class Surgery:
+    """Changes of a trace. Rows of copies follow those of the trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.count = len(trace.nodes)
+        self.source = trace.source_rows()
+        self.target = trace.edges.target
+        self.kind = trace.edges.kind
+        self._like = [np.arange(self.count)]
+        self._total = self.count
+        self._dropped: set[int] = set()
+        self._forgotten = np.zeros(len(trace.edges), np.bool_)
+        self._added: list[tuple[Rows, Rows, int, bool]] = []
+        self._own_ns: dict[int, int] = {}
+        self._numbers: dict[str, dict[int, int]] = {}
+        self._shapes: dict[int, bytes] = {}
+        self.links = (self.source >= 0) & np.isin(self.kind, CHAINS)
+        self._next: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
+        self._previous: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
+        self._find_links()
+
+    @property
+    def _changed(self) -> bool:
+        """Whether anything is to change."""
+        told = (self._dropped, self._added, self._own_ns, self._numbers, self._shapes)
+        if self._total > self.count or self._forgotten.any() or any(map(bool, told)):
+            return True
+        edges = np.flatnonzero(self.links)
+        return any(
+            self._next[k].get(s) != t
+            for s, t, k in zip(*(c[edges].tolist() for c in (self.source, self.target, self.kind)),
+                               strict=True)
+        )  # fmt: skip
+
+    def _find_links(self) -> None:
+        """Chains; of two edges from one node, or into one, the first is a link and others waits."""
+        for edge in np.flatnonzero(self.links).tolist():
+            kind, s, t = int(self.kind[edge]), int(self.source[edge]), int(self.target[edge])
+            if s in self._next[kind] or t in self._previous[kind]:
+                self.links[edge] = False
+                continue
+            self._next[kind][s], self._previous[kind][t] = t, s
+
+    # -----------------------------------------------------------------------------------------
+    # Nodes
+
+    def copies(self, rows: Rows) -> Rows:
+        """New nodes like those of `rows`, which wait for nothing yet; their rows."""
+        self._like.append(np.asarray(rows, np.int64))
+        self._total += len(rows)
+        return np.arange(self._total - len(rows), self._total)
+
+    def drop(self, rows: Iterable[int]) -> None:
+        """Take nodes out: chains close, other waits for them end."""
+        for row in rows:
+            self.unlink(row)
+            self._dropped.add(row)
+
+    def takes(self, row: int, ns: int) -> None:
+        """Let a node's own time be so long."""
+        self._own_ns[row] = ns
+
+    def tell(self, name: str, row: int, value: int) -> None:
+        """Let a node have a whole number in an attribute."""
+        self._numbers.setdefault(name, {})[row] = value
+
+    def shapes(self, row: int, text: bytes) -> None:
+        """Let a node's inputs have other shapes."""
+        self._shapes[row] = text
+
+    # -----------------------------------------------------------------------------------------
+    # Waits
+
+    def wait(self, target: Any, source: Any, kind: EdgeKind, *, inferred: bool = False) -> None:
+        """Let nodes wait for others: rows, or arrays of as many."""
+        t, s = np.atleast_1d(np.asarray(target, np.int64)), np.atleast_1d(source)
+        self._added.append((t, np.asarray(s, np.int64), int(kind), inferred))
+
+    def forget(self, edges: Mask) -> None:
+        """Take out edges of the trace, but links of chains."""
+        self._forgotten |= edges & ~self.links
+
+    def following(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
+        """What follows a node in its chain."""
+        return self._next[kind].get(row)
+
+    def preceding(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
+        """What a node follows in its chain."""
+        return self._previous[kind].get(row)
+
+    def unlink(self, row: int) -> None:
+        """Take a node out of its chains."""
+        for kind in CHAINS:
+            after, before = self._next[kind].pop(row, None), self._previous[kind].pop(row, None)
+            if after is not None:
+                self._previous[kind].pop(after)
+            if before is not None:
+                self._next[kind].pop(before)
+            if after is not None and before is not None:
+                self._next[kind][before], self._previous[kind][after] = after, before
+
+    def put(self, rows: Iterable[int], behind: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
+        """Put nodes that are in no chain behind another one, in their order."""
+        after = self._next[kind].pop(behind, None)
+        for row in rows:
+            self._next[kind][behind], self._previous[kind][row] = row, behind
+            behind = row
+        if after is not None:
+            self._next[kind][behind], self._previous[kind][after] = after, behind
+
+    def begin(self, rows: list[int], before: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
+        """Put nodes that are in no chain before the first node of one."""
+        for row in reversed(rows):
+            self._next[kind][row], self._previous[kind][before] = before, row
+            before = row
+
+    # -----------------------------------------------------------------------------------------
+
+    def finish(self) -> Trace:
+        """The trace after all changes; itself if there are none."""
+        if not self._changed:
+            return self.trace
+        like = np.concatenate(self._like)
+        nodes = _extended(self.trace.nodes, like)
+        parts = self._parts(like)
+        nodes.duration_ns[:] = parts.by_node(len(like))
+        set_time_parts(nodes, parts)
+        for name, told in self._numbers.items():
+            rows = np.array(sorted(told), np.int64)
+            set_plain_number(nodes, name, rows, [told[row] for row in rows.tolist()])
+        self._set_shapes(nodes)
+        made = Trace(nodes, self._edges(nodes, like), self.trace.metadata)
+        return in_program_order(self._without_dropped(made))
+
+    def _parts(self, like: Rows) -> TimeParts:
+        """Whose time it is: parts of copies, too, which own what the copied ones owned."""
+        parts = time_parts(self.trace.nodes)
+        node, owner, ns = [parts.node], [parts.owner], [parts.ns]
+        first = self.count
+        for rows in self._like[1:]:
+            place = np.full(self.count, -1, np.int64)
+            place[rows] = np.arange(first, first + len(rows))
+            for row, new in zip(rows.tolist(), range(first, first + len(rows)), strict=True):
+                low, high = np.searchsorted(parts.node, (row, row + 1)).tolist()
+                whose = parts.owner[low:high]
+                copied = np.where(whose >= 0, place[np.maximum(whose, 0)], -1)
+                node.append(np.full(high - low, new))
+                own = np.where(whose == row, new, np.where(copied >= 0, copied, whose))
+                owner.append(own)
+                ns.append(parts.ns[low:high])
+            first += len(rows)
+        found = TimeParts(np.concatenate(node), np.concatenate(owner), np.concatenate(ns).copy())
+        if self._own_ns:
+            wanted = np.full(len(like), -1, np.int64)
+            wanted[list(self._own_ns)] = list(self._own_ns.values())
+            mine = found.own & (wanted[found.node] >= 0)
+            found.ns[mine] = wanted[found.node[mine]]
+        return found
+
+    def _set_shapes(self, nodes: Nodes) -> None:
+        texts = list(nodes.texts)
+        for row, shapes in self._shapes.items():
+            code = int(nodes.input_code[row])
+            if code >= 0:
+                before = texts[code]
+                texts.append((before[0], shapes, *before[2:]))
+                nodes.input_code[row] = len(texts) - 1
+        nodes.texts = texts
+
+    def _edges(self, nodes: Nodes, like: Rows) -> Edges:
+        edges = self.trace.edges
+        stay = ~self._forgotten
+        links = {(s, t, kind) for kind in CHAINS for s, t in self._next[kind].items()}
+        for edge in np.flatnonzero(self.links).tolist():
+            link = (int(self.source[edge]), int(self.target[edge]), int(self.kind[edge]))
+            stay[edge] = link in links
+            links.discard(link)
+        fresh = sorted(links, key=lambda link: (link[1], link[0]))
+        target = [self.target[stay], np.array([t for _, t, _ in fresh], np.int64)]
+        source = [edges.source[stay], nodes.id[np.array([s for s, _, _ in fresh], np.int64)]]
+        kind = [self.kind[stay], np.array([k for _, _, k in fresh], np.uint8)]
+        inferred = [edges.inferred[stay], np.zeros(len(fresh), np.bool_)]
+        for t, s, k, guess in self._added:
+            target.append(t)
+            source.append(nodes.id[s])
+            kind.append(np.full(len(t), k, np.uint8))
+            inferred.append(np.full(len(t), guess))
+        changed = np.unique(np.concatenate([self.target[~stay], *target[1:]]))
+        for column in nodes.attributes.named(edge_evidence.NAME):
+            gone = np.intersect1d(
+                column.rows, np.union1d(changed, np.arange(self.count, len(like)))
+            )
+            nodes.attributes.remove(column, gone)
+        return Edges.collect(
+            len(nodes), np.concatenate(target), np.concatenate(source), np.concatenate(kind),
+            np.concatenate(inferred),
+        )  # fmt: skip
+
+    def _without_dropped(self, trace: Trace) -> Trace:
+        if not self._dropped:
+            return trace
+        gone = np.zeros(len(trace.nodes), np.bool_)
+        gone[list(self._dropped)] = True
+        edges, source = trace.edges, trace.source_rows()
+        keep = ~gone[edges.target] & ((source < 0) | ~gone[np.maximum(source, 0)])
+        said = {e: w for e, w in edge_evidence.entries(trace).items() if keep[e]}
+        place = np.cumsum(keep) - 1
+        edges = edges.select(keep)
+        rows = np.flatnonzero(~gone)
+        new_row = np.cumsum(~gone) - 1
+        parts = time_parts(trace.nodes)
+        stays = ~gone[parts.node] & ((parts.owner < 0) | ~gone[np.maximum(parts.owner, 0)])
+        parts = TimeParts(parts.node[stays], parts.owner[stays], parts.ns[stays])
+        nodes = trace.nodes.take(rows)
+        target = new_row[edges.target]
+        made = Edges.from_rows(len(rows), target, edges.source, edges.kind, edges.inferred)
+        edge_evidence.set_entries(nodes, made, {int(place[e]): w for e, w in said.items()})
+        set_time_parts(nodes, parts.moved(np.where(gone, -1, new_row)))
+        nodes.duration_ns[:] = parts.moved(np.where(gone, -1, new_row)).by_node(len(rows))
+        return Trace(nodes, made, trace.metadata)
+
+
+def program_order(trace: Trace) -> Rows:
+    """The rows of a trace in the order in which threads and streams run them.
+
+    Nodes of different chains are in the order of their starts.
+    """
+    source, target = trace.source_rows(), trace.edges.target
+    links = np.isin(trace.edges.kind, CHAINS) & (source >= 0)
+    after: dict[int, int] = {}
+    for s, t in zip(source[links].tolist(), target[links].tolist(), strict=True):
+        after.setdefault(s, t)
+    key = trace.nodes.start_ns.copy()
+    place = np.zeros(len(key), np.int64)
+    heads = np.setdiff1d(np.arange(len(key)), np.array(list(after.values()), np.int64))
+    for head in heads.tolist():
+        row: int | None = head
+        latest, number = int(key[head]), 0
+        while row is not None:
+            latest = max(latest, int(key[row]))
+            key[row], place[row] = latest, number
+            number += 1
+            row = after.get(row)
+    return np.lexsort((place, key))
+
+
+def in_program_order(trace: Trace) -> Trace:
+    """The same trace with its nodes in that order."""
+    order = program_order(trace)
+    new_row = np.empty_like(order)
+    new_row[order] = np.arange(len(order))
+    edges = trace.edges
+    moved = new_row[edges.target]
+    places = np.argsort(moved, kind="stable")
+    parts = time_parts(trace.nodes).moved(new_row)
+    nodes = trace.nodes.take(order)
+    set_time_parts(nodes, parts)
+    made = Edges.from_rows(
+        len(order), moved[places], edges.source[places], edges.kind[places], edges.inferred[places]
+    )
+    return Trace(nodes, made, trace.metadata)
+
+
+def set_plain_number(nodes: Nodes, name: str, rows: Rows, values: list[int]) -> None:
+    """Give nodes a whole number in the kind in which they have the attribute, else in 64 bits."""
+    columns = nodes.attributes.named(name)
+    kind = columns[0].key.kind if columns and columns[0].key.kind is not None else Kind.INT64
+    holder = Trace(nodes, Edges.empty(len(nodes)))
+    set_plain(holder, name, kind, rows, values)
+
+
+def _extended(nodes: Nodes, like: Rows) -> Nodes:
+    """Nodes with copies behind them: row r is like row `like[r]`, and copies have other ids."""
+    count, more = len(nodes), len(like) - len(nodes)
+    first = int(nodes.id.max(initial=0)) + 1
+    table = nodes.attributes
+    columns = [_extended_column(column, like, count) for column in table.columns]
+    attributes = AttributeTable(len(like), columns, list(table.layouts), table.layout[like].copy())
+
+    def taken(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.asarray(column[like])
+
+    made = Nodes(
+        id=np.concatenate([nodes.id, np.arange(first, first + more, dtype=np.uint64)]),
+        type=taken(nodes.type),
+        name_code=taken(nodes.name_code),
+        names=list(nodes.names),
+        start_ns=taken(nodes.start_ns),
+        duration_ns=taken(nodes.duration_ns),
+        input_code=taken(nodes.input_code),
+        output_code=taken(nodes.output_code),
+        texts=nodes.texts,
+        attributes=attributes,
+        extra=dict(nodes.extra),
+        exact_start=taken(nodes.exact_start),
+        exact_duration=taken(nodes.exact_duration),
+    )
+    for name in ("same_kernel", "rest_of"):
+        drop_attribute(made.attributes, name, np.arange(count, len(like)))
+    return made
+
+
+def _extended_column(column: AttributeColumn, like: Rows, count: int) -> AttributeColumn:
+    """A column whose copied rows have the values of those that they are like."""
+    place = np.full(count, -1, np.int64)
+    place[column.rows] = np.arange(len(column.rows))
+    taken = place[like[count:]]
+    rows = np.concatenate([column.rows, count + np.flatnonzero(taken >= 0)])
+    return AttributeColumn(column.key, rows, column.part(np.concatenate(
+        [np.arange(len(column.rows)), taken[taken >= 0]])).values)  # fmt: skip

@@ -1,0 +1,217 @@
+"""Layers, buckets and replicas of recordings: what is found in them, and what becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from traces import coll, node, run, trace
+
+from chakra_et import ChakraError
+from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.loading import load
+from chakra_et.model import TraceSet
+from chakra_et.replay import replay
+from chakra_et.validators import validate
+from chakra_et.whatif import Edited, MissedError, edit, parse_edit
+from chakra_et.whatif.recorded.sums import parted, sums_of
+
+COLLECTIVE = int(NodeType.COMM_COLL)
+
+
+@pytest.fixture(scope="module")
+def replicas(data: Path) -> TraceSet:
+    """Three steps of two data-parallel ranks over gloo: a model of four blocks."""
+    return load(data / "torch213/ddp_2rank")
+
+
+@pytest.fixture(scope="module")
+def mlp(data: Path) -> TraceSet:
+    """One step of three linear layers, of which names alone tell that they are equal."""
+    return load(data / "torch213/mlp_1step")
+
+
+def edited(traces: TraceSet, text: str) -> Edited:
+    return edit(traces, [parse_edit(part) for part in text.split()])
+
+
+def span(traces: TraceSet) -> int:
+    done = replay(traces)
+    assert not done.unmatched
+    return max(figures.span_ns for figures in done.figures.values())
+
+
+def sound(traces: TraceSet) -> bool:
+    """Whether the run, replayed, breaks no rule: before that, copies begin with what they copy."""
+    return not any(validate(trace).outcomes for trace in replay(traces).traces.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# Layers
+
+
+def test_each_layer_more_takes_what_one_takes(mlp: TraceSet) -> None:
+    after = edited(mlp, "layers=4")
+    assert after.changes[0].told == (
+        "3 equal layers of 2 operators each in a forward pass, over 1 steps",
+    )
+    spans = [span(edited(mlp, f"layers={n}").traces) for n in (3, 4, 5, 6)]
+    assert spans[0] == span(mlp)
+    assert len(set(np.diff(spans))) == 1
+    assert np.diff(spans)[0] > 0
+
+
+@pytest.mark.parametrize(("first", "then"), [(6, 3), (8, 4), (4, 6), (5, 2), (7, 7)])
+def test_the_last_number_of_layers_counts(data: Path, first: int, then: int) -> None:
+    found = load(data / "kineto/bert_h100.json.gz")
+    assert span(edited(found, f"layers={first} layers={then}").traces) == span(
+        edited(found, f"layers={then}").traces
+    )
+
+
+def test_layers_of_replicas_have_gradients_in_buckets_that_are_as_full(replicas: TraceSet) -> None:
+    before = sums_of(replicas[0], 0)
+    for count, share in ((6, 2), (2, -2)):
+        after = edited(replicas, f"layers={count}")
+        assert "4 equal layers of 15 operators" in after.changes[0].told[0]
+        assert sound(after.traces)
+        now = sums_of(after.traces[0], 0)
+        each = (sum(len(one.gradients) for one in before) // 3 - 5) // 4
+        assert (
+            sum(len(one.gradients) for one in now)
+            == sum(len(one.gradients) for one in before) + 3 * share * each
+        )
+        assert all(sum(one.sizes) >= 2**20 for one in now[:-1][:1])
+    assert span(edited(replicas, "layers=8 layers=4").traces) == pytest.approx(
+        span(replicas), rel=0.06
+    )
+
+
+def test_a_layer_of_a_tensor_parallel_run_has_its_all_reduces(data: Path) -> None:
+    found = load(data / "torch213/tp_2rank")
+    before, after = found[0], edited(found, "layers=5").traces[0]
+    transfers = [int((one.nodes.type == COLLECTIVE).sum()) for one in (before, after)]
+    # Two in each layer, over three steps.
+    assert transfers == [24, 30]
+    assert span(edited(found, "layers=8 layers=4").traces) == span(found)
+
+
+def test_layers_of_device_work_are_found_by_launches(data: Path) -> None:
+    found = load(data / "kineto/bert_h100.json.gz")
+    layered = [edited(found, f"layers={n}").traces[0].nodes.attributes for n in (4, 5, 6)]
+    device = [int((~table.dense("is_cpu_op", True, bool)).sum()) for table in layered]
+    assert np.diff(device).tolist() == [int(np.diff(device)[0])] * 2
+    assert np.diff(device)[0] > 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Buckets
+
+
+def test_buckets_as_large_as_they_were_change_nothing(replicas: TraceSet) -> None:
+    after = edited(replicas, "bucket=1MiB")
+    assert after.changes[0].provenance == {"recorded": 24}
+    assert all(after.traces[rank] is replicas[rank] for rank in replicas)
+
+
+@pytest.mark.parametrize(("size", "sums"), [("all", 1), ("2MiB", 2), ("1", 53)])
+def test_other_buckets_carry_the_same_gradients(replicas: TraceSet, size: str, sums: int) -> None:
+    after = edited(replicas, f"bucket={size}")
+    assert sound(after.traces)
+    for rank, now in after.traces.items():
+        old, new = sums_of(replicas[rank], rank), sums_of(now, rank)
+        assert len(new) == 3 * sums
+        assert sum(sum(one.sizes) for one in new) == sum(sum(one.sizes) for one in old)
+        ids = [
+            [int(t.nodes.id[g]) for one in found for g in one.gradients]
+            for t, found in ((replicas[rank], old), (now, new))
+        ]
+        assert ids[0] == ids[1]
+    done = replay(after.traces)
+    assert not done.unmatched
+    assert set(after.changes[0].provenance) <= {"recorded", "interpolated", "extrapolated"}
+
+
+def test_one_sum_for_all_cannot_overlap_and_is_exposed(replicas: TraceSet) -> None:
+    def exposed(text: str) -> int:
+        done = replay(edited(replicas, text).traces)
+        return sum(figures.replayed.exposed_comm_ns for figures in done.figures.values())
+
+    assert exposed("bucket=all") > 3 * exposed("bucket=256KiB")
+
+
+@given(st.lists(st.integers(1, 100), min_size=1), st.integers(0, 200))
+def test_parts_are_all_gradients_in_order_and_full_but_the_last(sizes: list[int], cap: int) -> None:
+    parts = parted(sizes, cap)
+    assert [place for part in parts for place in part] == list(range(len(sizes)))
+    for part in parts[:-1]:
+        assert sum(sizes[place] for place in part) >= cap
+        assert sum(sizes[place] for place in part[:-1]) < cap
+
+
+# ---------------------------------------------------------------------------------------------
+# Replicas
+
+
+def test_more_replicas_send_as_much_more_as_a_ring_does(replicas: TraceSet) -> None:
+    after = edited(replicas, "dp=8")
+    assert len(after.traces) == 8
+    assert [group.ranks for group in after.traces[5].groups] == [tuple(range(8))]
+    assert after.changes[0].provenance["extrapolated"] == 8 * 12
+    assert "DistributedDataParallel ran" in after.changes[0].told[0]
+    assert span(replicas) < span(after.traces) < 1.1 * span(replicas)
+    assert edited(replicas, "dp=2").traces is replicas
+
+
+def test_one_replica_sums_nothing(replicas: TraceSet) -> None:
+    after = edited(replicas, "dp=1")
+    assert int((after.traces[0].nodes.type == COLLECTIVE).sum()) == 0
+    assert after.changes[0].provenance.keys() == {"recorded"}
+
+
+def test_a_failed_rank_takes_its_replica_with_it(replicas: TraceSet) -> None:
+    after = edited(edited(replicas, "dp=4").traces, "failed=2")
+    assert len(after.traces) == 3
+    kept = edited(replicas, "failed=0").traces[0]
+    assert kept.nodes.start_ns[0] == replicas[1].nodes.start_ns[0]
+    with pytest.raises(ChakraError, match="there is no rank 9"):
+        edited(replicas, "failed=9")
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals
+
+
+def tables() -> TraceSet:
+    """Two replicas of a model that has other tables on each rank."""
+    wrapper = "DistributedDataParallel.forward"
+    return run(*(
+        trace(node(1, start=0, took=5, name=wrapper), coll(2, CollectiveType.ALL_TO_ALL, start=9),
+              coll(3, start=20), rank=rank, world=2)
+        for rank in (0, 1)
+    ))  # fmt: skip
+
+
+def test_recordings_without_the_pattern_are_refused_with_what_was_missed(
+    data: Path, mlp: TraceSet, replicas: TraceSet
+) -> None:
+    parallel = load(data / "torch213/tp_2rank")
+    with pytest.raises(MissedError, match="nothing with products repeats in a forward pass"):
+        edited(load(data / "kineto/train_mi250.json.gz"), "layers=3")
+    with pytest.raises(MissedError, match="none of its all-reduces reads gradients"):
+        edited(parallel, "bucket=1MB")
+    with pytest.raises(MissedError, match="it has no all-reduce"):
+        edited(mlp, "bucket=1MB")
+    with pytest.raises(MissedError, match="no axis of this set is known to be dp"):
+        edited(parallel, "dp=4")
+    with pytest.raises(MissedError, match=r"ranks \[1\] would wait for it for ever"):
+        edited(parallel, "failed=0")
+    with pytest.raises(MissedError, match="tp=2 needs a run that follows a plan"):
+        edited(replicas, "tp=2")
+    with pytest.raises(MissedError, match="a set of one rank"):
+        edited(mlp, "dp=2")
+    with pytest.raises(MissedError, match="all-to-all"):
+        edited(tables(), "failed=0")
