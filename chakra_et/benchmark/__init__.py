@@ -4,9 +4,19 @@ From the trace to the program, one room after the other:
 
 - `schema`, `arguments`: what a node tells of the operator that it called, and with what
 - `calls`: whether that can be called again
-- `host_tree`, `window`, `hidden`, `selection`: which operators run
-- `views`: their tensors over time
-- `plan`: all of it, without PyTorch
+- `host_tree`, `window`, `hidden`, `composite`, `selection`: which operators run
+- `views`, `lifetimes`: their tensors over time
+- `plan`: all of that
+- `demands`, `unwritten`: what values tensors must hold
+- `writer`, `kernels`, `streams`, `program`: the program, as text
+- `runtime`: what each program holds of it; needs PyTorch alone
+- `account`: what runs and what does not, in figures
+
+So far nothing needs PyTorch. What follows does:
+
+- `torch_release`, `execution`, `running`: rehearsal and iterations
+- `certificate`: the run beside the recording
+- `comms`: the communication of all ranks
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def account_of(plan: Plan) -> Account:
     """The account of a plan as it is now."""
     all_of, runs = plan.operations, [o for o in plan.operations if not o.reason]
     return Account(
-        operations=len(all_of),
+        operations=len(all_of) + len(plan.replaced),
         runs=len(runs),
         host_ns=sum(o.duration_ns for o in all_of) + sum(r.own_ns for r in plan.replaced),
         host_run_ns=sum(o.duration_ns for o in runs),
