@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from chakra_et.cli.docstrings import docstring_of
 from chakra_et.errors import ChakraError
 from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
 from chakra_et.io.protected import inputs_protected
@@ -125,7 +126,33 @@ def _chakra(
 
 
 def command_line(words: list[str]) -> typer.Typer:
-    """The command line; only the verb that is asked for is imported, all of them for help."""
+    """The command line; only the verb that is asked for is imported, all of them if none is."""
+    app = _without_verbs()
+    asked = [] if words == ["--version"] else [w for w in words[:1] if w in VERBS] or list(VERBS)
+    for verb in asked:
+        _add(app, verb)
+    return app
+
+
+def listing() -> typer.Typer:
+    """The command line as far as its own help goes: what verbs there are, which cannot be run."""
+    app = _without_verbs()
+    for verb, (name, _) in VERBS.items():
+        text = docstring_of(f"chakra_et.cli.{name}", command_name(verb), f"{verb}_verbs")
+        if text is None:
+            _add(app, verb)
+        else:
+            app.command(verb, help=_paragraphs(text), rich_help_panel=group_of(verb))(_chakra)
+    return app
+
+
+def _asks_for_verb(words: list[str]) -> bool:
+    """Whether a verb may be run, or completed, or nothing but the version told."""
+    completes = any(name.startswith("_CHAKRA") for name in os.environ)
+    return completes or words == ["--version"] or any(word in VERBS for word in words)
+
+
+def _without_verbs() -> typer.Typer:
     app = typer.Typer(
         name="chakra",
         help="Execution traces of machine-learning workloads: convert, check, replay, feed.",
@@ -135,26 +162,31 @@ def command_line(words: list[str]) -> typer.Typer:
         epilog=_examples(FIRST_STEPS, "First steps:"),
     )
     app.callback()(_chakra)
-    asked = [] if words == ["--version"] else [w for w in words[:1] if w in VERBS] or list(VERBS)
-    for verb in asked:
-        name, options = VERBS[verb]
-        module = import_module(f"chakra_et.cli.{name}")
-        kept = {key: getattr(module, value) for key, value in options.items()}
-        command = getattr(module, command_name(verb))
-        epilog, panel = _examples(module.EXAMPLES[verb]), group_of(verb)
-        if isinstance(command, typer.Typer):
-            for inner in command.registered_commands:
-                inner.epilog = _examples(examples_of(inner.name, module.EXAMPLES[verb]))
-            app.add_typer(command, name=verb, epilog=epilog, rich_help_panel=panel)
-        else:
-            shown = {"help": paragraphs(command), "epilog": epilog, "rich_help_panel": panel}
-            app.command(verb, **{**shown, **kept})(_with_memory(command))
     return app
+
+
+def _add(app: typer.Typer, verb: str) -> None:
+    """Import a verb, and add it."""
+    name, options = VERBS[verb]
+    module = import_module(f"chakra_et.cli.{name}")
+    kept = {key: getattr(module, value) for key, value in options.items()}
+    command = getattr(module, command_name(verb))
+    epilog, panel = _examples(module.EXAMPLES[verb]), group_of(verb)
+    if isinstance(command, typer.Typer):
+        for inner in command.registered_commands:
+            inner.epilog = _examples(examples_of(inner.name, module.EXAMPLES[verb]))
+        app.add_typer(command, name=verb, epilog=epilog, rich_help_panel=panel)
+    else:
+        shown = {"help": paragraphs(command), "epilog": epilog, "rich_help_panel": panel}
+        app.command(verb, **{**shown, **kept})(_with_memory(command))
 
 
 def paragraphs(command: Callable[..., None]) -> str:
     """The docstring of a command, with each paragraph on one line: terminals have other widths."""
-    text = inspect.getdoc(command) or ""
+    return _paragraphs(inspect.getdoc(command) or "")
+
+
+def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -208,7 +240,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     try:
         with inputs_protected(), memory_limited():
-            command_line(words)(prog_name="chakra")
+            app = command_line(words) if _asks_for_verb(words) else listing()
+            app(prog_name="chakra")
     except ChakraError as error:
         from rich.console import Console
 

@@ -40,10 +40,13 @@ from chakra_et.workloads.text_summary import TextSummary, left_out
 from chakra_et.workloads.texts import Dialect, read_text
 from chakra_et.workloads.transfers import messages
 
-generate_command: Final = typer.Typer(
-    help="Write workloads that nobody recorded: models, patterns, collective algorithms.",
-    no_args_is_help=True,
-)
+generate_command: Final = typer.Typer(no_args_is_help=True)
+
+
+@generate_command.callback()
+def generate_verbs() -> None:
+    """Write workloads that nobody recorded: models, patterns, collective algorithms."""
+
 
 EXAMPLES: Final = {
     "generate": (

@@ -21,7 +21,7 @@ from rich.progress import Progress, TaskID
 from traces import coll, node, trace
 
 import chakra_et
-from chakra_et.cli import progress
+from chakra_et.cli import app, progress
 from chakra_et.cli.app import FIRST_STEPS, GROUPS, VERBS, command_line
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -40,6 +40,14 @@ def run(tmp_path: Path) -> Path:
 
 
 # --- Help ----------------------------------------------------------------------------------------
+
+
+def test_the_list_of_verbs_imports_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole: Any = typer.main.get_command(command_line([]))
+    monkeypatch.setattr(app, "import_module", None)
+    listed: Any = typer.main.get_command(app.listing())
+    told = {name: command.get_short_help_str() for name, command in listed.commands.items()}
+    assert told == {name: command.get_short_help_str() for name, command in whole.commands.items()}
 
 
 @pytest.mark.parametrize("verb", VERBS)
