@@ -46,30 +46,36 @@ class Straggler:
 class Work:
     """The own work of all ranks by step, in ns: a row for each rank, a column for each step.
 
-    `host` is the time of the thread that does most, without its waits; `device` is device work that
-    does not communicate. Steps that not all ranks have are left out.
+    `ns` has a table for each kind of work. Steps that not all ranks have are left out.
     """
 
     ranks: tuple[int, ...]
     steps: tuple[int, ...]
-    host: Rows
-    device: Rows
+    ns: Mapping[str, Rows]
 
 
-def work_by_step(columns: Mapping[int, Columns]) -> Work:
-    """How long each rank worked in each step; without marks of steps, the whole trace is one."""
+def work_by_step(columns: Mapping[int, Columns], *, transfers: bool = False) -> Work:
+    """How long each rank worked in each step; without marks of steps, the whole trace is one.
+
+    `host` is the time of the thread that does most, without its waits; `device` is device work that
+    does not communicate; `transfers`, if asked for, holds waits for other ranks, too.
+    """
     steps = {rank: _steps(c) for rank, c in columns.items()}
     common = sorted(set.intersection(*map(set, steps.values()))) if steps else []
-    host = np.zeros((len(columns), max(len(common), 1)), np.int64)
-    device = host.copy()
+    kinds = ("host", "device", "transfers") if transfers else ("host", "device")
+    ns = {what: np.zeros((len(columns), max(len(common), 1)), np.int64) for what in kinds}
     for i, (rank, c) in enumerate(columns.items()):
-        thread = _main_thread(c)
+        rows = {
+            "host": _main_thread(c) & ~c.communication,
+            "device": c.device & ~c.communication,
+            "transfers": c.communication,
+        }
         spans = [steps[rank][step] for step in common] or [(int(c.start.min(initial=0)), 1 << 62)]
         for j, (begin, end) in enumerate(spans):
             inside = (c.begin >= begin) & (c.begin < end) & c.timed
-            host[i, j] = c.duration[inside & thread & ~c.communication].sum()
-            device[i, j] = c.duration[inside & c.device & ~c.communication].sum()
-    return Work(tuple(columns), tuple(common) or (0,), host, device)
+            for what in kinds:
+                ns[what][i, j] = c.duration[inside & rows[what]].sum()
+    return Work(tuple(columns), tuple(common) or (0,), ns)
 
 
 def stragglers(work: Work) -> list[Straggler]:
@@ -79,8 +85,7 @@ def stragglers(work: Work) -> list[Straggler]:
     everywhere is nobody's fault; with two, all steps of both are.
     """
     found = []
-    for what in ("host", "device"):
-        values: Rows = getattr(work, what)
+    for what, values in work.ns.items():
         if len(work.ranks) < 2 or not values.any():
             continue
         usual = (

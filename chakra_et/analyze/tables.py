@@ -7,12 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from chakra_et.analyze.grid import grid_rows, grid_table, places_of
 from chakra_et.analyze.hang import find_hang
 from chakra_et.analyze.job import Job
 from chakra_et.analyze.mfu import utilisation
 from chakra_et.analyze.path import job_path
+from chakra_et.analyze.segments import Segments
 from chakra_et.analyze.skew import skews
-from chakra_et.analyze.stragglers import stragglers, work_by_step
+from chakra_et.analyze.stragglers import Straggler, stragglers, work_by_step
+from chakra_et.errors import ChakraError
 from chakra_et.tables.table import Table, texts
 
 
@@ -53,19 +56,45 @@ def skew_table(job: Job) -> Table:
 def straggler_table(job: Job) -> Table:
     """Ranks whose own work is out of the ordinary in two steps or more."""
     work = work_by_step(job.columns)
-    found = stragglers(work)
+    return stragglers_table(stragglers(work), len(work.steps))
+
+
+def stragglers_table(found: Sequence[Straggler], steps: int) -> Table:
+    """What was found of ranks that are slow, in so many steps."""
     return Table(
         "stragglers",
         {
             "rank": np.array([s.rank for s in found], np.int64),
             "what": texts([s.what for s in found]),
             "slow_steps": np.array([len(s.steps) for s in found], np.int64),
-            "of_steps": np.full(len(found), len(work.steps), np.int64),
+            "of_steps": np.full(len(found), steps, np.int64),
             "steps": texts([" ".join(map(str, s.steps)) for s in found]),
             "excess_share": _reals([s.excess for s in found]),
         },
         "own work, waits left out; excess over the median of all ranks",
     )
+
+
+def grid_of_job(job: Job) -> Table:
+    """Times of all ranks along the axes of their grid."""
+    places = places_of(job.traces)
+    return grid_table(grid_rows(work_by_step(job.columns, transfers=True), places), places)
+
+
+def records_table(segments: Segments, what: str) -> Table:
+    """What records of segments tell: stragglers, or the grid. Raises ChakraError for all else."""
+    if what == "grid":
+        return segments.grid()
+    if what != "stragglers":
+        raise ChakraError(
+            f"records of ndtimeline do not tell {what}: they have neither operations nor groups",
+            remedy="Ask for stragglers or grid, or give recordings of the run.",
+        )
+    steps = max((len(work.steps) for work in segments.works().values()), default=0)
+    table = stragglers_table(segments.stragglers(), steps)
+    hosts = [segments.hosts.get(rank, "") for rank in table["rank"].tolist()]
+    columns = {"rank": table["rank"], "host": texts(hosts), **table.columns}
+    return Table("stragglers", columns, "excess over the median of all ranks of a stage")
 
 
 def path_table(job: Job) -> Table:
@@ -128,6 +157,7 @@ TABLES: Final[dict[str, Callable[[Job], Table]]] = {
     "clocks": clock_table,
     "skew": skew_table,
     "stragglers": straggler_table,
+    "grid": grid_of_job,
     "path": path_table,
     "mfu": mfu_table,
     "hang": hang_table,

@@ -10,6 +10,7 @@ import typer
 
 from chakra_et.cli.progress import working
 from chakra_et.cli.tables import Form, FormOption, OutOption, TopOption, put_table
+from chakra_et.cli.terminal import console_for, say
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load
 
@@ -17,6 +18,8 @@ EXAMPLES: Final = {
     "analyze": (
         ("chakra analyze DIR skew", "who came late to which collective, and why"),
         ("chakra analyze DIR stragglers", "ranks that are slower than others, step by step"),
+        ("chakra analyze DIR grid", "times along the axes of parallelism: replicas, stages"),
+        ("chakra analyze RECORDS stragglers", "the same of what ndtimeline recorded"),
         ("chakra analyze DIR hang", "from traces cut short: who never reached a collective"),
         ("chakra analyze DIR path", "the critical path, from rank to rank"),
         ("chakra analyze DIR mfu --peak 312e12", "FLOPs and utilisation of each rank"),
@@ -31,6 +34,7 @@ class What(str, Enum):
     CLOCKS = "clocks"
     SKEW = "skew"
     STRAGGLERS = "stragglers"
+    GRID = "grid"
     PATH = "path"
     MFU = "mfu"
     HANG = "hang"
@@ -38,7 +42,10 @@ class What(str, Enum):
 
 def analyze_command(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="The ETs or recordings of all ranks of a run.")
+        Path,
+        typer.Argument(
+            metavar="IN", help="The ETs or recordings of all ranks of a run, or ndtimeline's."
+        ),
     ],
     what: Annotated[What, typer.Argument(help="What to look for.", show_default=False)],
     peak: Annotated[
@@ -59,10 +66,21 @@ def analyze_command(
     explains every column.
     """
     from chakra_et.analyze.job import Job
-    from chakra_et.analyze.tables import TABLES, mfu_table
+    from chakra_et.analyze.ndtimeline import is_ndtimeline, read_segments
+    from chakra_et.analyze.tables import TABLES, mfu_table, records_table
 
     if peak is not None and not peak > 0:
         raise ChakraError(f"--peak {peak}: expected a positive rate", remedy="Write --peak 312e12.")
+    if is_ndtimeline(source):
+        with working("reading"):
+            segments = read_segments(source)
+        if segments.skipped:
+            left = ", ".join(segments.skipped)
+            say(
+                console_for(stderr=True), f"left out, as no records of ndtimeline: {left}", "yellow"
+            )
+        put_table(records_table(segments, what.value), form, output, top)
+        return
     with working("reading"):
         job = Job.of(load([source]))
     with working("analyzing"):

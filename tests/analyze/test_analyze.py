@@ -143,18 +143,18 @@ def test_a_host_that_is_slower_in_3_of_10_steps_is_named() -> None:
     host = (10_000_000 * (1 + random.normal(0, 0.005, (8, 10)))).astype(np.int64)
     host[:, 7] *= 2  # A step that is slow everywhere is nobody's fault.
     host[5, [2, 4, 9]] = host[5, [2, 4, 9]] * 11 // 10
-    work = Work(tuple(range(8)), tuple(range(10)), host, np.zeros_like(host))
+    work = Work(tuple(range(8)), tuple(range(10)), {"host": host})
     (found,) = stragglers(work)
     assert (found.rank, found.what, found.steps) == (5, "host", (2, 4, 9))
     assert found.excess == pytest.approx(0.1, abs=0.02)
-    two = Work((0, 1), tuple(range(10)), np.delete(host, 7, 1)[[4, 5]], np.zeros((2, 9), np.int64))
+    two = Work((0, 1), tuple(range(10)), {"host": np.delete(host, 7, 1)[[4, 5]]})
     assert [s.rank for s in stragglers(two)] == [1]
 
 
 def test_nobody_is_named_where_all_are_alike() -> None:
     host = np.full((8, 10), 10_000_000, np.int64)
     host[3, 1] += 9_000_000  # Once is chance.
-    assert stragglers(Work(tuple(range(8)), tuple(range(10)), host, np.zeros_like(host))) == []
+    assert stragglers(Work(tuple(range(8)), tuple(range(10)), {"host": host})) == []
 
 
 def test_of_eight_ranks_the_one_that_never_comes_is_named() -> None:
