@@ -16,6 +16,7 @@ NOT_RUN = {
     "pip install": "needs a package index",
     "chakra collect": "needs PyTorch: tests/torch/test_script_to_page.py runs it",
     "chakra run ": "needs PyTorch: tests/torch runs it",
+    "python benchmark.py": "needs PyTorch: tests/torch/test_run.py runs it",
     "torchrun ": "needs PyTorch: tests/torch/test_comms_run.py starts ranks so",
     "chakra VERB": "stands for any verb: tests/cli/test_verbs.py asks each for help",
     "chakra convert DIR -o OUT --executor": "needs a cluster: tests/cluster/test_clusters.py",
@@ -31,6 +32,7 @@ NOT_RUN = {
 NOT_RUN_PYTHON = {
     'with chakra_et.collect("run", steps=3)': "needs PyTorch: tests/torch/test_recording_guide.py",
     "import torch": "needs PyTorch: tests/torch/test_recording_guide.py",
+    "def part_0(t):": "a piece of a program: tests/benchmark/test_program.py runs it",
     "from torch._C": "an option of PyTorch's profiler",
     "rank = torch.distributed": "a piece of the reader's program",
     "from chakra_et.feeder import Next\n": "asks a server: tests/feeder/test_service.py runs it",
