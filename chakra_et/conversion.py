@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -39,6 +39,11 @@ class Options:
     """What ranks tell of each other's transfers, as `settle` has it."""
     verdicts: Mapping[int, Verdict] | None = None
     """What ranks say of each other's inferred edges, as `judged_by_others` has it."""
+
+    @property
+    def chosen(self) -> Callable[[str], bool] | None:
+        """Which annotations a window is of, by their names; None for all that there is."""
+        return None if self.window is None else self.window.chosen
 
 
 @dataclass
@@ -147,7 +152,7 @@ def convert_one(pair: Pair, options: Options) -> Conversion:
     """
     if pair.whole is not None:
         return _convert_whole(pair.whole, pair, options)
-    host, profile = read_both(pair.host, pair.device, options.strict)
+    host, profile = read_both(pair.host, pair.device, options.strict, options.chosen)
     device = _one_of({} if profile is None else split_processes(profile), host)
     return _link(host, device, pair.asked, pair.rank, options)
 
@@ -156,7 +161,7 @@ def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
     if pair.whole is not None:
         return [_convert_whole(pair.whole, pair, options)]
-    host, profile = read_both(pair.host, pair.device, options.strict)
+    host, profile = read_both(pair.host, pair.device, options.strict, options.chosen)
     processes = {0: None} if profile is None else split_processes(profile)
     conversions = []
     for place, (pid, device) in enumerate(processes.items()):

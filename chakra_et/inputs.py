@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import by_name, look
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from chakra_et.recording import DeviceTrace, HostTrace
 
 _LARGE_BYTES: Final = 24 << 20
+LONG_BYTES: Final = 256 << 20
+"""From here on, a window is read without holding the rest, which takes four readings."""
+Chosen: TypeAlias = Callable[[str], bool]
+"""Tells by their names which annotations a window is of."""
 _LABELLED_RANK: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
 _RANK_IN_NAME: Final = (
     # The end of a version number, as in `trace_1.0.2.json`, is no rank.
@@ -105,6 +110,14 @@ class Input:
         with reading(self.path, self.format.called):
             return self.format.read(self.path, strict)
 
+    def read_part(self, chosen: Chosen | None, strict: bool, with_host: bool) -> Any:
+        """As `read`; of a long file no more is held than a window of annotations needs."""
+        read = self.format.read_window
+        if chosen is None or read is None or self.is_pipe or self.bytes < LONG_BYTES:
+            return self.read(strict)
+        with reading(self.path, self.format.called):
+            return read(self.path, strict, chosen, with_host)
+
     def refused(self, wanted: str) -> FormatError:
         """The error for a file that is not what is `wanted`."""
         problem, remedy = f"this is {self.format.called}{self.detail}", self.format.remedy
@@ -176,11 +189,12 @@ def with_ranks_of_axes(inputs: list[Input]) -> list[Input]:
 
 
 def read_both(
-    host: Input | None, device: Input | None, strict: bool
+    host: Input | None, device: Input | None, strict: bool, chosen: Chosen | None = None
 ) -> tuple[HostTrace | None, DeviceTrace | None]:
     """Both files, as far as they are given; at the same time, by two processes, where that pays.
 
-    Raises FormatError for a damaged file or one of another kind.
+    Of a long profile only what a window of `chosen` annotations needs is held. Raises FormatError
+    for a damaged file or one of another kind.
     """
     for given, view, wanted in (
         (host, View.HOST, "a PyTorch host trace"),
@@ -189,15 +203,16 @@ def read_both(
         if given is not None and given.view is not view:
             raise given.refused(wanted)
     beside = not in_worker() and usable_cores() > 1
+    with_host = host is not None
     if host is not None and device is not None and device.is_large and beside:
-        with Worker(__name__, "read_input", device, strict) as worker:
+        with Worker(__name__, "read_input", device, strict, chosen, with_host) as worker:
             return host.read(strict), worker.result()
     return (
         None if host is None else host.read(strict),
-        None if device is None else device.read(strict),
+        None if device is None else device.read_part(chosen, strict, with_host),
     )
 
 
-def read_input(given: Input, strict: bool) -> Any:
+def read_input(given: Input, strict: bool, chosen: Chosen | None, with_host: bool) -> Any:
     """What an input holds; for another process."""
-    return given.read(strict)
+    return given.read_part(chosen, strict, with_host)

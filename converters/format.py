@@ -88,6 +88,10 @@ class Format:
     remedy: str
     identify: Callable[[Head], Identity] = _unknown
     read: Callable[[Path, bool], Any] | None = None
+    read_window: Callable[[Path, bool, Callable[[str], bool], bool], Any] | None = None
+    """As `read`, of a long file only what a window needs: the annotations that are chosen by their
+    names, and whether a host trace is cut as well.
+    """
     describe: Callable[[Any], dict[str, Any]] | None = None
     """Facts about what was read, by label, for `chakra info`."""
     write: Callable[[Any], Iterable[bytes]] | None = None

@@ -24,6 +24,9 @@ from chakra_et.recording.waits import Waits
 NO_ID: Final = -1
 """A correlation, stream, device, context or size that the record does not have."""
 
+OUTSIDE: Final = "outside of the window"
+"""Why records are left out that a window does not hold."""
+
 COLUMNS: Final = {
     "role": np.uint8, "kind": np.uint8, "blocks": np.bool_, "category": np.int32, "name": np.int32,
     "pid": np.int64, "tid": np.int64, "start_ns": np.int64, "duration_ns": np.int64,
@@ -117,6 +120,11 @@ class DeviceTrace:
     released_ns: Rows = field(default_factory=no_rows)
     """Of a window, when each record was released by work outside it; the least integer for none.
     Empty for a whole recording."""
+
+    outside_calls: Rows = field(default_factory=no_rows)
+    """Of a window that was read alone: correlation ids of calls outside it whose work is here."""
+    outside_rf_ids: Rows = field(default_factory=no_rows)
+    """The same: record-function ids of operations outside it."""
 
     @classmethod
     def of(cls, path: Path, count: int, repairs: Repairs, **told: Any) -> DeviceTrace:

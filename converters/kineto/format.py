@@ -64,6 +64,12 @@ def _read(path: Path, strict: bool) -> Any:
     return read_device(path, strict=strict)
 
 
+def _read_window(path: Path, strict: bool, chosen: Any, with_host: bool) -> Any:
+    from chakra_et.converters.kineto.window_reader import read_window
+
+    return read_window(path, strict, chosen, with_host=with_host)
+
+
 def _describe(device: Any) -> dict[str, Any]:
     kinds = {
         f"{category or '(no category)'}, phase {phase}": count
@@ -80,6 +86,7 @@ FORMAT: Final = Format(
     "if you add that.",
     identify=_identify,
     read=_read,
+    read_window=_read_window,
     describe=_describe,
     schema="kineto_trace.schema.json",
 )

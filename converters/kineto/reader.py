@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -44,7 +45,7 @@ from chakra_et.recording.device_trace import COLUMNS
 from chakra_et.recording.libraries import COMMUNICATION
 from chakra_et.shown import several
 
-_LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion", profile_decoder)
+LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion", profile_decoder)
 _EVENTS: Final = msgspec.json.Decoder(list[Event])
 _OP_ARGS: Final = msgspec.json.Decoder(list[OpArgs])
 _DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
@@ -73,7 +74,6 @@ Times: TypeAlias = Rows
 V = TypeVar("V")
 
 
-@collection_paused()
 def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     """Read a profile of Kineto, or of a vendor's profiler in its dialect.
 
@@ -81,9 +81,20 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     left out and counted. Raises FormatError, naming file and place, when the file is no profile,
     and for any damage if `strict`.
     """
-    read = read_records(path, _LAYOUT, lambda repairs: _Columns(path, repairs), strict=strict)
+    return read_columns(path, Columns, strict)
+
+
+@collection_paused()
+def read_columns(
+    path: str | Path,
+    columns: Callable[[str | Path, Repairs], Columns],
+    strict: bool,
+    layout: Layout[Event] = LAYOUT,
+) -> DeviceTrace:
+    """The profile in a file, of whose records `columns` take what they hold."""
+    read = read_records(path, layout, lambda repairs: columns(path, repairs), strict=strict)
     if not read.found:
-        raise missing_array(path, _LAYOUT, "Check that Kineto wrote this profile.")
+        raise missing_array(path, LAYOUT, "Check that Kineto wrote this profile.")
     device = quarantine(read.columns.finish(read.metadata, read.repairs))
     expect_records(device, read.columns.marks)
     give_account(device)
@@ -93,7 +104,7 @@ def read_device(path: str | Path, *, strict: bool = False) -> DeviceTrace:
     return device
 
 
-class _Columns:
+class Columns:
     """Records as they come in, in arrays that are joined at the end."""
 
     def __init__(self, path: str | Path, repairs: Repairs) -> None:

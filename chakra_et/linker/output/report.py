@@ -26,6 +26,7 @@ from chakra_et.linker.tallies import ClockOffset, JoinTally, Tally
 from chakra_et.model import ProcessGroup, Trace
 from chakra_et.model.nodes import type_label
 from chakra_et.recording import DeviceTrace, HostTrace, Recording, Role
+from chakra_et.recording.device_trace import OUTSIDE
 from chakra_et.version import PRODUCER
 
 WAIT_RECORD: Final = "record of a wait: evidence, not work"
@@ -34,7 +35,6 @@ JOINS: Final = "joins of many waits"
 SHARING: Final = "further communications of a kernel"
 RESTS: Final = "rests of work behind the last launch of a thread, or before a wait"
 UNREADABLE: Final = "(unreadable)"
-OUTSIDE: Final = "outside of the window"
 
 
 @dataclass

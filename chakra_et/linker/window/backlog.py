@@ -22,7 +22,7 @@ _WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT)
 def releases(device: DeviceTrace, within: Mask) -> Rows:
     """When each record within a window was released by work outside it; else the least integer."""
     released = np.full(len(device), EVER, np.int64)
-    begin = int(device.start_ns[within & (device.role != Role.WORK)].min(initial=0))
+    begin = int(device.start_ns[within & (device.role != Role.WORK)].min(initial=NEVER))
     _behind_on_stream(device, within, released)
     _waiting_calls(device, within, released)
     released[released <= begin] = EVER

@@ -14,9 +14,9 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.linker.window.backlog import backlog_warnings, releases
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
+from chakra_et.recording.device_trace import OUTSIDE
 from chakra_et.recording.libraries import STEP
 
-OUTSIDE: Final = "outside of the window"
 _STEPS: Final = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?$")
 _DEEPEST: Final = 64
 _SHOWN: Final = 8
@@ -82,6 +82,7 @@ def cut_host(host: HostTrace, wanted: Window, whole: DeviceTrace | None = None) 
     if whole is not None:
         ops = whole.role == Role.OP
         outside = whole.rf_id[ops & ~_within(whole, _annotations(whole, wanted))]
+        outside = np.concatenate((outside, whole.outside_rf_ids))
         inside &= ~np.isin(host.rf_id, outside[outside > 0])
     keep = inside.copy()
     front = np.flatnonzero(inside)
@@ -108,7 +109,8 @@ def cut_device(device: DeviceTrace, wanted: Window) -> DeviceTrace:
     calls = device.role == Role.CALL
     known = calls & (device.correlation > 0)
     work = (device.role == Role.WORK) & (device.correlation != NO_ID)
-    has_call = work & np.isin(device.correlation, device.correlation[known])
+    called = np.concatenate((device.correlation[known], device.outside_calls))
+    has_call = work & np.isin(device.correlation, called)
     within[has_call] = np.isin(device.correlation, device.correlation[known & within])[has_call]
     released = releases(device, within)
     cut = replace(device, released_ns=released).select(within, OUTSIDE)
