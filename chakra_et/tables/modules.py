@@ -15,6 +15,10 @@ from chakra_et.tables.places import Places
 from chakra_et.tables.table import Table, texts
 
 OUTSIDE: Final = "(outside of all)"
+NOTHING_TOLD: Final = (
+    "Nothing tells parts of the workload apart: no annotations, phases or layers. Put "
+    "torch.profiler.record_function(NAME) around each module's forward, and record again."
+)
 
 
 def module_table(traces: Mapping[int, Trace]) -> Table:
@@ -43,7 +47,8 @@ def module_table(traces: Mapping[int, Trace]) -> Table:
         "host_self_ns": keys.sum(np.where(on_host, own, 0)),
         "device_ns": keys.sum(np.where(on_host, 0, own)),
     }
-    return Table("modules", columns).by("host_self_ns").by("device_ns")
+    note = "" if any(name != OUTSIDE for name in names) else NOTHING_TOLD
+    return Table("modules", columns, note).by("host_self_ns").by("device_ns")
 
 
 def part_names(trace: Trace, places: Places) -> npt.NDArray[np.object_]:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import chakra
 from places import EXAMPLES
 from traces import coll, node, recv, run, send, trace
 
+import chakra_et
 from chakra_et import CollectiveType, EdgeKind, TraceSet, operator_times
 from chakra_et.loading import load
 from chakra_et.tables import (
@@ -105,6 +107,13 @@ def test_modules_are_chains_of_annotations_around_an_operator_or_its_launch() ->
         ("(outside of all)", 17, 0),
         ("forward", 2, 0),
     ]
+
+
+def test_a_run_whose_modules_nobody_named_says_how_to_name_them(tmp_path: Path) -> None:
+    one = trace(host(1, 0, 4, name="aten::mm"), host(2, 4, 8, name="aten::add"))
+    assert rows(module_table({0: one}), "module") == [("(outside of all)",)]
+    chakra_et.write(one, tmp_path / "t.et")
+    assert "record_function(NAME)" in chakra("stats", tmp_path / "t.et", "--by", "module").words
 
 
 def test_generated_traces_are_told_apart_by_phase_and_layer() -> None:
