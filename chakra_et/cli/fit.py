@@ -26,7 +26,7 @@ def fit_command(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="IN...", help="ETs or recordings, each of one model.", show_default=False
+            metavar="IN", help="ETs or recordings, each of one model.", show_default=False
         ),
     ],
     output: Annotated[
