@@ -8,6 +8,7 @@ tensor is `[tensor_id, storage_id, offset, elements, bytes_of_one, device]`, its
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -37,6 +38,9 @@ WIDTHS: Final = {
     "quint8": 1, "qint32": 4,
 }  # fmt: skip
 """Bytes of one element."""
+MOST_BYTES: Final = 1 << 48
+"""More memory than any machine has: a number beyond is damage."""
+_DEVICE: Final = re.compile(r"[a-z]{1,32}(:\d{1,5})?")
 _FLOATS: Final = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -84,7 +88,10 @@ def decode(values: bytes, shapes: bytes, types: bytes, strides: str = "") -> lis
     if not len(value) <= min(len(shape), len(kind)):
         return None
     places = range(len(value))
-    return [_value(value[i], shape[i], str(kind[i]), _at(stride, i)) for i in places]
+    try:
+        return [_value(value[i], shape[i], str(kind[i]), _at(stride, i)) for i in places]
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
 
 
 def tensors(value: Value) -> list[Tensor]:
@@ -127,20 +134,32 @@ def _tensor(value: Any, shape: Any, kind: str, stride: Any) -> Value:
     tensor, storage, offset, _, width, device = value
     if not device:
         return None
-    dims = tuple(int(n) for n in shape)
+    if not _DEVICE.fullmatch(device):
+        raise ValueError(f"no device: {device!r}")
+    dims = tuple(_count(n) for n in shape)
     dtype = DTYPES.get(kind, kind)
     whole = isinstance(stride, list) and len(stride) == len(dims)
     # A tensor without a storage goes by its own id, kept apart from those of storages.
     identity = int(storage) if storage else -int(tensor)
-    return Tensor(
+    found = Tensor(
         identity,
-        int(offset),
+        _count(offset),
         dims,
-        tuple(int(s) for s in stride) if whole else contiguous(dims),
+        tuple(map(_count, stride)) if whole else contiguous(dims),
         dtype,
-        str(device),
-        int(width) or WIDTHS.get(dtype, 1),
+        device,
+        _count(width) or WIDTHS.get(dtype, 1),
     )
+    if found.end > MOST_BYTES:
+        raise ValueError(f"a tensor up to byte {found.end}")
+    return found
+
+
+def _count(value: Any) -> int:
+    """A number of things. Raises ValueError for anything else."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"no number of things: {value!r}")
+    return value
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

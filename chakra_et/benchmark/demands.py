@@ -7,6 +7,7 @@ the memory behind it, and, through operators that only hand values on, for what 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -14,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.views import Ref, View, refs
 
+_MOST: Final = 1 << 62
 INTEGERS: Final = frozenset(
     {"int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"}
 )
@@ -44,25 +46,33 @@ Demand: TypeAlias = tuple[int, Fill]
 """A view, and what it must hold."""
 Given: TypeAlias = dict[str, Any]
 """The inputs of an operation by the names of its arguments."""
+Find: TypeAlias = Callable[[Given, list[View]], Iterable[Demand]]
 
 
-def _rows(table: str, index: str) -> Callable[[Given, list[View]], Iterable[Demand]]:
+def _shape(given: Given, name: str, views: list[View]) -> tuple[int, ...] | None:
+    """The shape of an argument; None where it is no tensor."""
+    value = given.get(name)
+    return views[value.view].shape if isinstance(value, Ref) else None
+
+
+def _rows(table: str, index: str) -> Find:
     """Indices into the first dimension of a table."""
 
     def demand(given: Given, views: list[View]) -> Iterable[Demand]:
-        if isinstance(given.get(table), Ref) and (shape := views[given[table].view].shape):
+        if shape := _shape(given, table, views):
             yield from _within(given.get(index), shape[0])
 
     return demand
 
 
-def _along(index: str) -> Callable[[Given, list[View]], Iterable[Demand]]:
-    """Indices along the dimension `dim` of `self`."""
+def _along(index: str) -> Find:
+    """Indices along the dimension `dim` of `self`; without one, into all elements."""
 
     def demand(given: Given, views: list[View]) -> Iterable[Demand]:
-        shape = views[given["self"].view].shape or (1,)
-        dim = given.get("dim", 0)
-        if isinstance(dim, int) and -len(shape) <= dim < len(shape):
+        shape, dim = _shape(given, "self", views), given.get("dim")
+        if dim is None and shape is not None:
+            yield from _within(given.get(index), math.prod(shape))
+        elif shape and isinstance(dim, int) and -len(shape) <= dim < len(shape):
             yield from _within(given.get(index), shape[dim])
 
     return demand
@@ -70,15 +80,15 @@ def _along(index: str) -> Callable[[Given, list[View]], Iterable[Demand]]:
 
 def _classes(given: Given, views: list[View]) -> Iterable[Demand]:
     """Labels of classes: the second dimension of the scores, or the only one."""
-    shape = views[given["self"].view].shape
-    if shape:
+    if shape := _shape(given, "self", views):
         yield from _within(given.get("target"), shape[min(1, len(shape) - 1)])
 
 
 def _each_dimension(given: Given, views: list[View]) -> Iterable[Demand]:
     """One tensor of indices for each dimension; None takes all of one, flags take one each."""
-    shape, place = views[given["self"].view].shape, 0
-    for item in given.get("indices") or ():
+    shape, indices = _shape(given, "self", views) or (), given.get("indices")
+    place = 0
+    for item in indices if isinstance(indices, list) else ():
         flags = isinstance(item, Ref) and views[item.view].dtype in ("bool", "uint8")
         if place < len(shape) and not flags:
             yield from _within(item, shape[place])
@@ -88,12 +98,12 @@ def _each_dimension(given: Given, views: list[View]) -> Iterable[Demand]:
 def _bags(given: Given, views: list[View]) -> Iterable[Demand]:
     """Indices into the table, and where each bag begins among them."""
     yield from _rows("weight", "indices")(given, views)
-    count = views[given["indices"].view].shape
+    count = _shape(given, "indices", views)
     for view in refs(given.get("offsets")):
         yield view, Fill("offsets", 0, count[0] if count else 0)
 
 
-def _counted(index: str, count: str) -> Callable[[Given, list[View]], Iterable[Demand]]:
+def _counted(index: str, count: str) -> Find:
     """Indices below a number that is another argument."""
 
     def demand(given: Given, _views: list[View]) -> Iterable[Demand]:
@@ -103,29 +113,19 @@ def _counted(index: str, count: str) -> Callable[[Given, list[View]], Iterable[D
     return demand
 
 
-def _flat(index: str) -> Callable[[Given, list[View]], Iterable[Demand]]:
-    """Indices into all elements of `self`."""
-
-    def demand(given: Given, views: list[View]) -> Iterable[Demand]:
-        yield from _within(given.get(index), _elements(views[given["self"].view].shape))
-
-    return demand
-
-
 def _pooled(given: Given, views: list[View]) -> Iterable[Demand]:
     """Where in its plane each maximum was."""
-    shape = views[given["self"].view].shape
-    yield from _within(given.get("indices"), _elements(shape[-2:]))
+    if shape := _shape(given, "self", views):
+        yield from _within(given.get("indices"), math.prod(shape[-2:]))
 
 
-def _positive(*names: str) -> Callable[[Given, list[View]], Iterable[Demand]]:
+def _positive(name: str) -> Find:
     """Arguments of which a root or a logarithm is taken, and probabilities."""
 
     def demand(given: Given, views: list[View]) -> Iterable[Demand]:
-        for name in names:
-            for view in refs(given.get(name)):
-                if views[view].dtype not in INTEGERS:
-                    yield view, Fill("positive")
+        for view in refs(given.get(name)):
+            if views[view].dtype not in INTEGERS:
+                yield view, Fill("positive")
 
     return demand
 
@@ -135,15 +135,9 @@ def _within(value: Any, count: int) -> Iterable[Demand]:
         yield view, Fill("range", 0, max(count, 1))
 
 
-def _elements(shape: Iterable[int]) -> int:
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
-
-
-_DEMANDS: Final[dict[str, Callable[[Given, list[View]], Iterable[Demand]]]] = {
-    **dict.fromkeys(("aten::embedding", "aten::embedding_renorm_"), _rows("weight", "indices")),
+_DEMANDS: Final[dict[str, Find]] = {
+    **dict.fromkeys(("aten::embedding",), _rows("weight", "indices")),
+    "aten::embedding_renorm_": _rows("self", "indices"),
     **dict.fromkeys(
         ("aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"), _bags
     ),
@@ -158,7 +152,6 @@ _DEMANDS: Final[dict[str, Callable[[Given, list[View]], Iterable[Demand]]]] = {
             "aten::scatter_add", "aten::scatter_add_", "aten::scatter_reduce",
             "aten::scatter_reduce_", "aten::index_add", "aten::index_add_", "aten::index_copy",
             "aten::index_copy_", "aten::index_fill", "aten::index_fill_", "aten::index_reduce",
-            "aten::take_along_dim",
         ),
         _along("index"),
     ),
@@ -177,7 +170,8 @@ _DEMANDS: Final[dict[str, Callable[[Given, list[View]], Iterable[Demand]]]] = {
         ),
         _each_dimension,
     ),
-    **dict.fromkeys(("aten::take", "aten::put_"), _flat("index")),
+    **dict.fromkeys(("aten::take", "aten::put_"), _along("index")),
+    "aten::take_along_dim": _along("indices"),
     **dict.fromkeys(
         ("aten::max_pool2d_with_indices_backward", "aten::max_unpool2d"), _pooled
     ),
@@ -216,9 +210,7 @@ def demands(operation: Operation, views: list[View]) -> list[Demand]:
     find = _DEMANDS.get(operation.schema.qualified)
     names = [argument.name for argument in operation.schema.arguments]
     given = dict(zip(names, operation.inputs, strict=False))
-    if find is None or not all(isinstance(given.get(n), Ref) for n in ("self",) if n in names[:1]):
-        return []
-    return list(find(given, views))
+    return [] if find is None else list(find(given, views))
 
 
 def fills(plan: Plan) -> list[Fill]:
@@ -270,7 +262,9 @@ def _recorded(plan: Plan, operation: Operation) -> Iterable[Demand]:
     for place, ends in found.items() if isinstance(found, dict) else ():
         number = int(place) if str(place).isdigit() else len(views)
         if number < len(views) and isinstance(ends, list) and len(ends) == 2:
-            yield views[number], Fill("range", int(ends[0]), int(ends[1]) + 1)
+            low, high = ends
+            if type(low) is type(high) is int and abs(low) < _MOST and low <= high < _MOST:
+                yield views[number], Fill("range", low, high + 1)
 
 
 def usual(dtype: str) -> Fill:

@@ -33,6 +33,8 @@ class KernelWriter:
         """Kernels run on a device, and need their source."""
         if self.on_host:
             return reasons.KERNEL
+        if not operation.name.isidentifier():
+            return reasons.NO_NAME
         source = self._source(plan, operation)
         if source is None or not source.is_file():
             return reasons.no_source("" if source is None else source.name)

@@ -8,13 +8,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from chakra_et.benchmark.arguments import WIDTHS
 from chakra_et.benchmark.demands import Fill, fills
 from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.streams import stream_statements
 from chakra_et.benchmark.unwritten import filled_outside
 from chakra_et.benchmark.views import AT_START, refs
 from chakra_et.benchmark.writer import Writer
-from chakra_et.shown import number_of
+from chakra_et.shown import number_of, shown
 from chakra_et.version import __version__
 
 _RUNTIME: Final = Path(__file__).with_name("runtime.py")
@@ -95,18 +96,23 @@ class Program:
 
     def made(self, view: int, fill: Fill) -> str:
         """An expression for a view in memory of its own."""
-        shown = self.plan.views[view]
-        size = self.plan.storages[shown.storage].bytes
-        return self._view(view, _storage(size, shown.dtype, shown.device, fill))
+        seen = self.plan.views[view]
+        size = self.plan.storages[seen.storage].bytes
+        return self._view(view, _storage(size, seen.dtype, seen.device, fill))
 
     def _step(self, number: int) -> Step:
         operation = self.plan.operations[number]
         step = Step()
         if self.style.gaps and operation.gap_ns:
             step.before.append(f"wait({operation.gap_ns})")
-        for view in dict.fromkeys(refs(operation.inputs)):
-            self._define(view, step)
-        self._write(number, step)
+        writer = self._writer(operation)
+        if writer is None:
+            step.run = self._instead(operation, number)
+        else:
+            for view in dict.fromkeys(refs(operation.inputs)):
+                self._define(view, step)
+            step.run = writer.statements(self.plan, number)
+            step.run += [self._filled(view) for view in self._unwritten.get(number, ())]
         self._after(number, step)
         return step
 
@@ -127,42 +133,37 @@ class Program:
         self._defined.add(view)
 
     def _memory(self, view: int) -> str:
-        shown = self.plan.views[view]
-        size, fill = self.plan.storages[shown.storage].bytes, self.fills[shown.storage]
-        return _storage(size, shown.dtype, shown.device, fill)
+        seen = self.plan.views[view]
+        size, fill = self.plan.storages[seen.storage].bytes, self.fills[seen.storage]
+        return _storage(size, seen.dtype, seen.device, fill)
 
     def _view(self, view: int, source: str) -> str:
-        shown = self.plan.views[view]
-        return f'view({source}, "{shown.dtype}", {shown.shape}, {shown.strides}, {shown.offset})'
+        seen = self.plan.views[view]
+        return f"view({source}, {seen.dtype!r}, {seen.shape}, {seen.strides}, {seen.offset})"
 
-    def _write(self, number: int, step: Step) -> None:
-        operation = self.plan.operations[number]
+    def _writer(self, operation: Operation) -> Writer | None:
+        """Who writes an operation; nobody where it does not run, and then it has a reason."""
         writer = next((w for w in self.writers if operation.kind in w.kinds), None)
         if writer is not None:
             operation.reason = writer.refuses(self.plan, operation)
-        if writer is None or operation.reason:
-            step.run = self._instead(operation, number)
-        else:
-            step.run = writer.statements(self.plan, number)
-            step.run += [self._filled(view) for view in self._unwritten.get(number, ())]
+        return None if operation.reason else writer
 
     def _filled(self, view: int) -> str:
         return f"filled(t[{view}], {_values(self.fills[self.plan.views[view].storage])})"
 
     def _instead(self, operation: Operation, number: int) -> list[str]:
         """What stands for an operation that does not run: time, and what it would return."""
-        lines = [f"# {operation.name} is left out: {operation.reason}"]
+        lines = [f"# {shown(operation.name)} is left out: {shown(operation.reason)}"]
         if self.style.stand_in is not StandIn.SKIP and operation.duration_ns:
             lines.append(f"{self.style.stand_in.value}({operation.duration_ns})")
         first: dict[int, int] = {}
         for view in dict.fromkeys(refs(operation.outputs)):
-            shown = self.plan.views[view]
-            storage = self.plan.storages[shown.storage]
-            if storage.born != number:
+            seen = self.plan.views[view]
+            if self.plan.storages[seen.storage].born != number or seen.dtype not in WIDTHS:
                 continue
-            base = first.setdefault(shown.storage, view)
-            integers = self.fills[shown.storage].kind in ("range", "offsets", "flags")
-            fill = self.fills[shown.storage] if integers else _NOTHING
+            base = first.setdefault(seen.storage, view)
+            integers = self.fills[seen.storage].kind in ("range", "offsets", "flags")
+            fill = self.fills[seen.storage] if integers else _NOTHING
             lines.append(
                 f"t[{view}] = {self.made(view, fill)}"
                 if base == view
@@ -221,12 +222,12 @@ class Program:
 
 
 def _storage(size: int, dtype: str, device: str, fill: Fill) -> str:
-    return f'storage({size}, "{dtype}", "{device}", {_values(fill)})'
+    return f"storage({size}, {dtype!r}, {device!r}, {_values(fill)})"
 
 
 def _values(fill: Fill) -> str:
     ends = f", {fill.low}, {fill.high}" if fill.kind in ("range", "offsets") else ""
-    return f'"{fill.kind}"{ends}'
+    return f"{fill.kind!r}{ends}"
 
 
 def _call_alone(line: str, returned: list[int]) -> str:

@@ -12,6 +12,7 @@ BAD_SCHEMA: Final = "its schema cannot be read"
 OTHER_COUNT: Final = "its inputs do not fit its schema"
 COMMUNICATION: Final = "it communicates, and no process group is given"
 KERNEL: Final = "it is a generated kernel, which runs on a device only"
+NO_NAME: Final = "its name is none that a kernel can have"
 DEVICE_ONLY: Final = "it concerns a device, and the program runs on the host"
 
 

@@ -124,7 +124,7 @@ def literal(value: Any, argument: Argument) -> str:
     if argument.name == "pin_memory":
         return "False"
     if kind == "Device" and isinstance(value, str):
-        return f'place("{value}")'
+        return f"place({value!r})"
     names = _NAMED.get(kind)
     if names is not None and isinstance(value, int) and 0 <= value < len(names):
         return f"torch.{names[value]}"

@@ -54,7 +54,7 @@ def test_arguments_are_written_as_pytorch_calls_them(tmp_path: Path) -> None:
     made.call(RELU, [T(1, (2, 3))])
     assert lines(made, tmp_path)[0] == [
         't[0] = aten_full([2, 3], inf, dtype=torch.float32, layout=torch.strided, '
-        'device=place("cuda:0"), pin_memory=False)'
+        "device=place('cuda:0'), pin_memory=False)"
     ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_a_view_that_no_operator_returned_is_made(tmp_path: Path) -> None:
     made = Operators()
     made.call(RELU, [T(1)], [T(2)])
     made.call(RELU, [T(2, (2,), offset=1)], [T(3, (2,))])
-    assert lines(made, tmp_path)[1][0] == 't[2] = view(t[1], "float32", (2,), (1,), 1)'
+    assert lines(made, tmp_path)[1][0] == "t[2] = view(t[1], 'float32', (2,), (1,), 1)"
 
 
 @pytest.mark.parametrize("stand_in", StandIn)
@@ -84,7 +84,7 @@ def test_what_does_not_run_still_leaves_its_outputs(stand_in: StandIn, tmp_path:
     first = lines(made, tmp_path, Style(stand_in))[0]
     assert first[0].startswith("# mine::f is left out: operators of mine")
     assert first[-1] == (
-        't[1] = view(storage(16, "float32", "cpu", "none"), "float32", (4,), (1,), 0)'
+        "t[1] = view(storage(16, 'float32', 'cpu', 'none'), 'float32', (4,), (1,), 0)"
     )
 
 
@@ -98,7 +98,7 @@ def test_memory_that_python_fills_is_filled(tmp_path: Path) -> None:
     made.call(empty, [[4]], [T(3)])
     made.call(fill, [T(3), 1], [T(3)])
     steps = lines(made, tmp_path)
-    assert steps[0][1] == 'filled(t[0], "floats")'
+    assert steps[0][1] == "filled(t[0], 'floats')"
     assert not any("filled" in line for line in steps[2])
 
 
