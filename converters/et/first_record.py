@@ -29,7 +29,7 @@ _ATTR: Final = tag(fields.METADATA_ATTR, BYTES)[0]
 _NAMED: Final = tag(_ATTRIBUTE_NAME, BYTES)[0]
 _OLD_ATTRIBUTE: Final = 11
 _ADVICE: Final = "such files cannot be read"
-TWICE: Final = "metadata in place of a node: two files joined to one?"
+TWICE: Final = "metadata in place of a node, as where two files were joined"
 
 
 class NoMetadataError(WireError):

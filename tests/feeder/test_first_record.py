@@ -101,10 +101,10 @@ def test_metadata_that_come_twice_are_refused_with_their_place(
     data = frame(METADATA) + b"".join(records)
     at = len(frame(METADATA)) + sum(map(len, records[:place]))
     reader, *feeders = doors(native, tmp_path, data)
-    with pytest.raises(FormatError, match=f"byte {at + 1}: .*two files joined"):
+    with pytest.raises(FormatError, match=f"byte {at + 1}: .*two files were joined"):
         reader()
     for door in feeders:
-        with pytest.raises(FeederError, match="two files joined") as caught:
+        with pytest.raises(FeederError, match="two files were joined") as caught:
             door()
         assert (caught.value.code, caught.value.offset) == (Code.MALFORMED, at)
 

@@ -104,7 +104,7 @@ inline Error require_node(wire::Span record, uint64_t offset) {
   bool may_be = record.size() > 1 && (*record.begin == 0x0a || *record.begin == 0x12);
   if (!may_be || !is_metadata(record)) return Error{};
   return make_error(Code::malformed, 0, 0, offset,
-                    "metadata in place of a node: two files joined to one?");
+                    "metadata in place of a node, as where two files were joined");
 }
 
 }  // namespace frames
