@@ -129,10 +129,11 @@ class _Training:
 
     def _wait(self) -> None:
         for work, flat, gradients in self._sums:
-            work.wait()
-            parts = flat.split([gradient.numel() for gradient in gradients])
-            for gradient, part in zip(gradients, parts, strict=True):
-                gradient.copy_(part.view_as(gradient))
+            with record_function("layer sum"):
+                work.wait()
+                parts = flat.split([gradient.numel() for gradient in gradients])
+                for gradient, part in zip(gradients, parts, strict=True):
+                    gradient.copy_(part.view_as(gradient))
         self._sums = []
 
 
@@ -235,7 +236,7 @@ INTERVENTIONS: dict[str, Intervention] = {
     "layers": Intervention(
         "8 layers instead of 4",
         Shape(layers=4), Shape(layers=8),
-        tuple(f"repeat:name=layer {part}=8" for part in ("forward", "backward", "update")),
+        tuple(f"repeat:name=layer {part}=8" for part in ("forward", "backward", "sum", "update")),
     ),
     "batch": Intervention(
         "a batch half as large again",
