@@ -63,6 +63,10 @@ class Execution:
                 self.iterate()
                 recording.step()
 
+    def name(self, name: str) -> Any:
+        """What a name of the program stands for."""
+        return self._names[name]
+
     def changes(self) -> list[str]:
         """What the rehearsal changed: each operator and why, with how often."""
         operations = self.program.plan.operations

@@ -179,11 +179,19 @@ def serve() -> None:
     except ChakraError as error:
         is_cause = not getattr(error, "follows", False)
         _leave(directory / f"error.{rank}", (is_cause, error))
-        # Threads of a backend may wait for ranks that are gone.
-        os._exit(1)
+        _end(1)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            _leave(directory / f"error.{rank}", (True, RankError(end.code)))
+        _end(end.code if isinstance(end.code, int) else int(end.code is not None))
     _leave(directory / f"result.{rank}", result)
+    _end(0)
+
+
+def _end(code: int) -> None:
+    """End at once: threads of a backend may wait for ranks that are gone."""
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(code)
 
 
 def _leave(path: Path, content: Any) -> None:

@@ -118,16 +118,22 @@ def run(program: Program, settings: Settings) -> Outcome:
     """Run a program as the settings say. Raises ChakraError where its tensors do not fit."""
     if settings.back_end is BackEnd.DRY:
         return Outcome(account_of(program.plan), BackEnd.DRY.value)
-    execution = rehearsed(program, settings)
+    outcome = timed(rehearsed(program, settings), settings)
+    if settings.record is not None:
+        again = convert_recording(settings.record, force=True)
+        recorded = program.plan.trace
+        outcome.certificate = certificate(recorded, again[0].load(), Choice(settings.window))
+    return outcome
+
+
+def timed(execution: Execution, settings: Settings) -> Outcome:
+    """What the iterations of a program took, which are recorded afterwards where that is asked."""
     for _ in range(settings.warmup):
         execution.iterate()
     spans = [execution.iterate() for _ in range(settings.iterations)]
     outcome = _outcome(execution, settings, spans)
     if settings.record is not None:
         execution.record(settings.record, settings.iterations)
-        again = convert_recording(settings.record, force=True)
-        recorded = program.plan.trace
-        outcome.certificate = certificate(recorded, again[0].load(), Choice(settings.window))
     return outcome
 
 

@@ -57,8 +57,6 @@ TimeoutOption: TypeAlias = Annotated[
     float,
     typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Longest wait for other ranks."),
 ]
-BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl", "dry": ""}
-"""What communicates, by where operators run."""
 _ROWS: Final = 20
 _WRONG: Final = 5
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.console import Console
 
+from chakra_et.benchmark.comms.call import BACKENDS
 from chakra_et.benchmark.comms.call import Settings as Communication
 from chakra_et.cli.communication import (
-    BACKENDS,
     OneByOneOption,
     ShrinkAsOption,
     ShrinkName,

@@ -15,6 +15,8 @@ RECV: Final = "RECV"
 DELAY: Final = "DELAY"
 """What takes the place of a call that fewer ranks cannot make: it only takes its recorded time."""
 MESSAGES: Final = (SEND, RECV)
+BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl", "dry": ""}
+"""What communicates, by where operators run."""
 REDUCING: Final = frozenset(
     {
         CollectiveType.ALL_REDUCE.name,

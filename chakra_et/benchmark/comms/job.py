@@ -21,6 +21,8 @@ class Job:
     """What all ranks run."""
 
     listing: Listing
+    recorded: Listing
+    """What was recorded on the ranks that run."""
     recorded_ranks: int
 
     @property
@@ -50,7 +52,7 @@ def prepare(traces: TraceSet, ranks: int | None = None, how: ShrinkAs = ShrinkAs
     if ranks is None:
         expect_ranks(listing)
     expect_meeting([*unmet(traces), *agree(listing)])
-    return Job(listing if ranks is None else shrink(listing, how), recorded)
+    return Job(listing if ranks is None else shrink(listing, how), listing, recorded)
 
 
 def _expect_some(listing: Listing) -> None:
