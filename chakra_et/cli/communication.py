@@ -96,7 +96,7 @@ def run_communication(
     if as_json:
         print_json(figures.as_dict())
     else:
-        _show(console_for(), figures)
+        show_communication(console_for(), figures)
     if figures.wrong_count:
         raise typer.Exit(1)
 
@@ -107,7 +107,7 @@ def _expect_torch() -> None:
         raise ChakraError("PyTorch is not installed", remedy="pip install 'chakra-et[torch]'")
 
 
-def _show(console: Console, figures: Figures) -> None:
+def show_communication(console: Console, figures: Figures) -> None:
     """How long it took, whether it was right, and the table by type and size."""
     say(console, _headline(figures), "bold")
     show_rows(console, _rows(figures))
@@ -127,7 +127,7 @@ def _headline(figures: Figures) -> str:
 def _rows(figures: Figures) -> list[Row]:
     """What a reader should know of them."""
     rows: list[Row] = []
-    if figures.spans_ns:
+    if figures.checked:
         right = figures.checked - figures.wrong_count
         rows.append(("results", f"{right} of {figures.checked} right"))
     rows += [(WARNING, text) for text in figures.wrong[:_WRONG]]

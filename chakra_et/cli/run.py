@@ -11,6 +11,7 @@ from rich.console import Console
 
 from chakra_et.benchmark.comms.call import BACKENDS
 from chakra_et.benchmark.comms.call import Settings as Communication
+from chakra_et.cli.all_ranks import RanksName, RanksOption, expect_one, run_all
 from chakra_et.cli.communication import (
     OneByOneOption,
     ShrinkAsOption,
@@ -37,6 +38,7 @@ EXAMPLES: Final = {
         ("chakra run DIR --back-end dry", "what would run, and why the rest would not"),
         ("chakra run DIR --steps 2 --gaps recorded", "one step, with the recorded pauses"),
         ("chakra run DIR --emit benchmark.py", "as a program that needs PyTorch alone"),
+        ("chakra run DIR --ranks auto", "all ranks, with their communication"),
         ("chakra run DIR --mode communication", "collectives and messages alone, on all ranks"),
         ("chakra run DIR --record again", "record the run, to compare it: chakra diff DIR again"),
     ),
@@ -166,6 +168,7 @@ def run_command(
             "--emit", metavar="FILE", help="Write the program, and run nothing.", show_default=False
         ),
     ] = None,
+    ranks: RanksOption = RanksName.ONE,
     shrink: ShrinkOption = None,
     shrink_as: ShrinkAsOption = ShrinkName.GROUP,
     one_by_one: OneByOneOption = False,
@@ -178,9 +181,10 @@ def run_command(
     strides and aliases, in the recorded order. What cannot run is named with its reason and its
     share of the time. PyTorch is needed (pip install 'chakra-et[torch]'), but for --back-end dry.
 
-    With --mode communication, the collectives and messages of all ranks run, each rank in a process
-    of its own (or those of torchrun), with buffers in place of the model's tensors: their results
-    are checked, and their bandwidths stand beside the recorded times.
+    With --ranks auto, all ranks run with their communication, each in a process of its own (or in
+    those of torchrun). With --mode communication, only the collectives and messages of all ranks
+    do, with buffers in place of the model's tensors: their results are checked, and their
+    bandwidths stand beside the recorded times.
     """
     if mode is Mode.COMMUNICATION:
         told = Communication(
@@ -210,6 +214,10 @@ def run_command(
         threads,
         record,
     )
+    expect_one(ranks, emit)
+    if ranks is RanksName.AUTO:
+        run_all(source, settings, shrink, shrink_as, timeout, as_json, _show)
+        return
     with working("planning"):
         program = prepare(_rank(source, rank), settings)
     with working("running"):

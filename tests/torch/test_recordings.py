@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -87,16 +86,6 @@ class Run:
 
     def names(self) -> Counter[str]:
         return Counter(node.name for node in self.trace.nodes)
-
-
-@pytest.fixture(scope="session")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recordings of all programs, each in a folder of its own."""
-    directory = tmp_path_factory.mktemp("recordings")
-    command = [sys.executable, str(TOOLS / "record_pairs.py"), "all", "-o", str(directory)]
-    command += ["--truth"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return directory
 
 
 @pytest.fixture(scope="session")

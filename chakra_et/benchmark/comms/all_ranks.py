@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +12,14 @@ from chakra_et.benchmark.certificate import certificate
 from chakra_et.benchmark.comms.call import BACKENDS, Call, Group, RankOutcome
 from chakra_et.benchmark.comms.figures import Figures
 from chakra_et.benchmark.comms.job import Job
+from chakra_et.benchmark.comms.writer import CommunicationWriter, wait_where_needed
 from chakra_et.benchmark.launcher import launch
 from chakra_et.benchmark.plan import Choice
-from chakra_et.benchmark.running import Outcome, Settings
+from chakra_et.benchmark.program import Program
+from chakra_et.benchmark.running import BackEnd, Outcome, Settings, prepare, run
+from chakra_et.benchmark.torch_release import has_overload
 from chakra_et.files import write
-from chakra_et.model import TraceSet
+from chakra_et.model import Trace, TraceSet
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,17 @@ def run_all_ranks(traces: TraceSet, job: Job, settings: Settings, timeout_s: flo
             write(traces[part.rank], path)
         given = [(str(path), part, settings) for path, part in zip(paths, parts, strict=True)]
         done = launch("chakra_et.benchmark.comms.rank", "run_operators", given)
-    outcomes = {part.rank: outcome for part, (outcome, _) in zip(parts, done, strict=True)}
+    return collected(traces, job, settings, done)
+
+
+def collected(
+    traces: TraceSet, job: Job, settings: Settings, done: Sequence[tuple[Outcome, RankOutcome]]
+) -> AllRanks:
+    """What came of all ranks, from what each saw, in the order of the processes."""
+    outcomes = {rank: outcome for rank, (outcome, _) in zip(job.listing.calls, done, strict=True)}
     if settings.record is not None:
         _certify(traces, outcomes, settings)
-    return AllRanks(outcomes, job.figures([saw for _, saw in done]))
+    return AllRanks(outcomes, job.figures([each for _, each in done]))
 
 
 def parts_of(job: Job, timeout_s: float) -> list[Part]:
@@ -81,13 +92,37 @@ def parts_of(job: Job, timeout_s: float) -> list[Part]:
     ]
 
 
+def program_of(trace: Trace, part: Part, settings: Settings) -> tuple[Program, CommunicationWriter]:
+    """The program of a rank, and who wrote its communication."""
+    writer = CommunicationWriter(
+        {call.node: call for call in part.recorded},
+        {call.node: call for call in part.calls},
+        part.members,
+        part.process,
+        part.timeout_s,
+        None if settings.back_end is BackEnd.DRY else has_overload,
+    )
+    program = prepare(trace, settings, [writer])
+    wait_where_needed(program)
+    return program, writer
+
+
+def dry_run(traces: TraceSet, job: Job, settings: Settings) -> AllRanks:
+    """What would run on all ranks."""
+    outcomes = {
+        part.rank: run(program_of(traces[part.rank], part, settings)[0], settings)
+        for part in parts_of(job, 0)
+    }
+    return AllRanks(outcomes, job.figures())
+
+
 def saw(
     part: Part, nodes: dict[int, list[int]], took: dict[int, list[int]], outcome: Outcome
 ) -> RankOutcome:
     """What a rank saw of its calls: `took` has the times of each operation, of all its runs.
 
-    `nodes` has the nodes that each operation stands for; calls that no operation asked for took
-    none.
+    `nodes` has the nodes that each operation stands for. The time of calls that no edge leads to
+    from an operation is not known.
     """
     by_node = {node: took[n] for n, each in nodes.items() if n in took for node in each}
     count = len(outcome.spans_ns)

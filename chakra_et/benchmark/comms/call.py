@@ -169,7 +169,9 @@ class RankOutcome(msgspec.Struct, kw_only=True):
     rank: int
     backend: str
     durations_ns: list[list[int]]
-    """For each iteration, how long each call took, from when it was asked for to its end."""
+    """For each iteration, how long each call took, from when it was asked for to its end.
+
+    0 where nobody saw it."""
     spans_ns: list[int]
     checked: int
     """Calls whose results were compared with what they must be."""

@@ -123,7 +123,8 @@ def _meetings(calls: Mapping[int, Sequence[Call]], outcomes: Sequence[RankOutcom
             met = found.setdefault(call.meeting, _Met(call, 0, [], []))
             met.comm_bytes = max(met.comm_bytes, call.size_bytes)
             met.recorded_ns += [] if call.recorded_ns is None else [call.recorded_ns]
-            met.run_ns.append(list(run))
+            if all(run):  # 0 stands for a time that nobody saw.
+                met.run_ns.append(list(run))
     return list(found.values())
 
 

@@ -1,6 +1,6 @@
-"""A communication benchmark whose ranks somebody else has started: torchrun, or a job of a cluster.
+"""A benchmark whose ranks somebody else has started: torchrun, or a job of a cluster.
 
-The first rank reads the traces, and gives the others their parts.
+For communication alone, the first rank reads the traces, and gives the others their parts.
 """
 
 # mypy: disable-error-code="import-not-found,no-untyped-call,attr-defined"
@@ -13,12 +13,17 @@ from typing import Final
 
 import msgspec
 
-from chakra_et.benchmark.comms.call import Plan, RankOutcome, Settings
+from chakra_et.benchmark.comms.all_ranks import AllRanks, collected, parts_of
+from chakra_et.benchmark.comms.call import BACKENDS, Plan, RankOutcome, Settings
 from chakra_et.benchmark.comms.figures import Figures
 from chakra_et.benchmark.comms.job import Job
+from chakra_et.benchmark.comms.rank import operate
 from chakra_et.benchmark.comms.running import run_plan
 from chakra_et.benchmark.comms.world import Seat, join, take_seat
+from chakra_et.benchmark.running import Outcome
+from chakra_et.benchmark.running import Settings as Whole
 from chakra_et.errors import ChakraError
+from chakra_et.model import TraceSet
 
 _READING: Final = timedelta(minutes=10)
 """How long the first rank may take to read all traces."""
@@ -49,11 +54,7 @@ def _hand_out(seat: Seat, prepare: Callable[[], Job]) -> Job:
     """Make the job, and leave each rank its part."""
     try:
         job = prepare()
-        if len(job.plans) != seat.world_size:
-            raise ChakraError(
-                f"{seat.world_size} ranks were started for the traces of {len(job.plans)}",
-                remedy=f"Start {len(job.plans)}, or give --shrink {seat.world_size}.",
-            )
+        _expect_as_many(seat, job)
     except BaseException:
         for rank in range(seat.world_size):
             seat.store.set(f"plan/{rank}", _REFUSED)
@@ -61,6 +62,14 @@ def _hand_out(seat: Seat, prepare: Callable[[], Job]) -> Job:
     for rank, plan in enumerate(job.plans):
         seat.store.set(f"plan/{rank}", msgspec.json.encode(plan))
     return job
+
+
+def _expect_as_many(seat: Seat, job: Job) -> None:
+    if len(job.plans) != seat.world_size:
+        raise ChakraError(
+            f"{seat.world_size} ranks were started for the traces of {len(job.plans)}",
+            remedy=f"Start {len(job.plans)}, or give --shrink {seat.world_size}.",
+        )
 
 
 def _own_plan(seat: Seat) -> Plan:
@@ -86,3 +95,22 @@ def _outcomes(seat: Seat) -> list[RankOutcome]:
         absent = [rank for rank, key in enumerate(keys) if not seat.store.check([key])]
         raise ChakraError(f"no result of rank {', '.join(map(str, absent))}") from None
     return [msgspec.json.decode(seat.store.get(key), type=RankOutcome) for key in keys]
+
+
+def run_all_as_rank(
+    traces: TraceSet, job: Job, settings: Whole, timeout_s: float
+) -> AllRanks | None:
+    """Run this process's rank with all its operators; the first one gets what came of all."""
+    import torch.distributed as dist
+
+    seat = take_seat(BACKENDS[settings.back_end.value], timeout_s)
+    _expect_as_many(seat, job)
+    join(seat)
+    try:
+        part = parts_of(job, timeout_s)[seat.rank]
+        own = operate(traces[part.rank], part, settings)
+        every: list[tuple[Outcome, RankOutcome]] = [own] * seat.world_size
+        dist.all_gather_object(every, own)
+    finally:
+        dist.destroy_process_group()
+    return None if seat.rank else collected(traces, job, settings, every)

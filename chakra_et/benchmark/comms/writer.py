@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from chakra_et.benchmark import reasons
 from chakra_et.benchmark.comms.call import DELAY, SEND, Call, Group
 from chakra_et.benchmark.comms.fewer import can_be_fewer, fewer
 from chakra_et.benchmark.plan import Kind, Operation, Plan
 from chakra_et.benchmark.program import Program
 from chakra_et.benchmark.schema import Argument
-from chakra_et.benchmark.views import refs
+from chakra_et.benchmark.selection import COMMUNICATION
+from chakra_et.benchmark.views import Ref, refs
 from chakra_et.benchmark.writer import literal, returned
 from chakra_et.definitions import CollectiveType
 from chakra_et.recording.libraries import FUNCTIONAL, RECORD
@@ -47,6 +50,7 @@ class CommunicationWriter:
     """The nodes of the communication that each operation asks for."""
 
     def __post_init__(self) -> None:
+        self._carried: dict[int, list[int]] | None = None
         names = Counter(group.name for group in self.members)
         self._label = {
             group: group.name if names[group.name] == 1 else f"{group.name} of {group.ranks}"
@@ -57,9 +61,17 @@ class CommunicationWriter:
         """Why an operation cannot be written; empty if it can."""
         schema = operation.schema
         if schema is None:
-            return "" if operation.name == RECORD and not operation.carries else reasons.NO_SCHEMA
+            return (
+                ""
+                if operation.name == RECORD and not self._nodes(plan, operation)
+                else reasons.NO_SCHEMA
+            )
         if operation.name == _WRAP:
             return ""
+        if len(operation.inputs) > len(schema.arguments):
+            return reasons.OTHER_COUNT
+        if not all(map(_is_given, schema.arguments, operation.inputs)):
+            return reasons.UNREADABLE
         if self.present is not None and not self.present(schema.path):
             return reasons.absent(schema.path)
         if operation.name == _WAIT or self._group(plan, operation) is not None:
@@ -105,14 +117,17 @@ class CommunicationWriter:
         ]
 
     def _nodes(self, plan: Plan, operation: Operation) -> list[int]:
-        return [int(plan.trace.nodes.id[row]) for row in operation.carries]
+        """The nodes of the communication that an operation asks for."""
+        if self._carried is None:
+            self._carried = _carried(plan)
+        return self._carried.get(operation.row, [])
 
     def _group(self, plan: Plan, operation: Operation) -> Group | None:
         """The group that an operation communicates in, of those that run."""
         for node in self._nodes(plan, operation):
             if node in self.calls:
                 return self.calls[node].group
-        if len(self.members) == 1 and not operation.carries:
+        if len(self.members) == 1 and not self._nodes(plan, operation):
             return next(iter(self.members))
         return None
 
@@ -152,6 +167,35 @@ class CommunicationWriter:
         if node is None or self.calls[node] == self.recorded[node]:
             return None
         return fewer(operation, argument, self.recorded[node], self.calls[node])
+
+
+def _carried(plan: Plan) -> dict[int, list[int]]:
+    """The nodes of the communication that each operation asks for, by the operation's row.
+
+    No edge need lead to each: of the parts that gloo makes of a reduce-scatter, later ones follow
+    the first on its thread. Such belong to the operation that was called last before them.
+    """
+    nodes = plan.trace.nodes
+    asks = [o for o in plan.operations if o.kind is Kind.COMMUNICATION and o.schema is not None]
+    found = {o.row: list(o.carries) for o in asks}
+    called = nodes.attributes.dense("rf_id", 0, np.int64)
+    first = {int(called[o.row]): o.row for o in asks if called[o.row]}
+    order = np.array(sorted(first), np.int64)
+    every = np.flatnonzero(np.isin(nodes.type, COMMUNICATION) & (called > 0))
+    for row in np.setdiff1d(every, [row for rows in found.values() for row in rows]).tolist():
+        place = int(np.searchsorted(order, called[row])) - 1
+        if place >= 0:
+            found[first[int(order[place])]].append(row)
+    return {row: nodes.id[rows].astype(np.int64).tolist() for row, rows in found.items()}
+
+
+def _is_given(argument: Argument, value: Any) -> bool:
+    """Whether a value can be given: tensors, where the argument is of tensors."""
+    if not argument.type.startswith("Tensor") or value is None:
+        return True
+    if isinstance(value, list):
+        return all(_is_given(argument, each) for each in value)
+    return isinstance(value, Ref)
 
 
 def _memory(plan: Plan, number: int) -> list[str]:
