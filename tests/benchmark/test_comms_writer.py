@@ -63,12 +63,12 @@ def asked(node_id: int, kind: int = CollectiveType.ALL_REDUCE, **more: Any) -> A
     """A collective that the operation before it asked for."""
     told = {
         "deps": (node_id - 1,),
-        "kind": EdgeKind.THREAD,
         "start": node_id * 10,
         "took": 7,
         "rf_id": node_id,
     }
-    return coll(node_id, int(kind), **(told | {"size": 32, "dtype": "Float"} | more))
+    made = coll(node_id, int(kind), **(told | {"size": 32, "dtype": "Float"} | more))
+    return made | {"kind": EdgeKind.THREAD}
 
 
 def ranks(*nodes: Any, count: int = 2, **facts: Any) -> TraceSet:
