@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 import zipfile
@@ -96,6 +97,7 @@ def stock(folder: Path) -> None:
     shutil.copy(first / "trace.1.et", folder / "trace.1.et")
     (folder / "key").write_text("0123456789abcdef" * 4)
     _simulated(folder)
+    _measured(folder / "RECORDS")
     small = ("--model", folder / "small.toml", "--tp", 2, "--dp", 2)
     assert chakra("generate", "llm", *small, "-o", folder / "set").code == 0
     assert chakra("fit", first, "-o", folder / TABLES[0]).code == 0
@@ -139,6 +141,16 @@ def _simulated(folder: Path) -> None:
     log = ROOT / "tests" / "simulation" / "straggler.log"
     for name in ("log/log.log", "out.txt"):
         shutil.copy(log, folder / name)
+
+
+def _measured(path: Path) -> None:
+    """Two steps of two ranks, as ndtimeline records them."""
+    made = [
+        {"rank": rank, "metric": "forward-compute", "step": step, "start_ts": [1.7e9 + step],
+         "duration": [0.01], "stage": 0, "dp_rank": rank, "tp_rank": 0, "ip": "10.0.0.1"}
+        for rank in range(2) for step in range(2)
+    ]  # fmt: skip
+    path.write_text("\n".join(map(json.dumps, made)) + "\n")
 
 
 def names() -> dict[str, Any]:
