@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from chakra_et.conversion import trace_set
 from chakra_et.converters.format import View
-from chakra_et.directory import convert_files
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import Input
 from chakra_et.model import Trace, TraceSet
@@ -25,6 +23,10 @@ def load(files: str | Path | Iterable[str | Path]) -> TraceSet:
     inputs = find_inputs(given).inputs
     if all(item.view is View.TRACE for item in inputs):
         return _read(inputs)
+    # Who loads ETs needs no linker.
+    from chakra_et.conversion import trace_set
+    from chakra_et.directory import convert_files
+
     return trace_set(convert_files(given, None))
 
 

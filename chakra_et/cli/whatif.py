@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from chakra_et.cli.outputs import write_ranks
 from chakra_et.cli.progress import working
 from chakra_et.cli.targets import ForceOption
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
@@ -76,6 +75,8 @@ def whatif_command(
     with working("replaying"):
         answer = ask(traces, wanted)
     if output is not None:
+        from chakra_et.cli.outputs import write_ranks
+
         names = {rank: f"edited.{rank}.et" for rank in answer.after.traces}
         write_ranks(answer.after.traces, output, names, "edited", force)
     if as_json:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +48,7 @@ class Matching:
         return sum(len(match.members) for match in self.matches)
 
 
-@dataclass(frozen=True)
-class _Member:
+class _Member(NamedTuple):
     row: int
     type: int
     size: int
@@ -103,16 +102,17 @@ def _collect(
             ("comm_size", 0), ("comm_type", -1), ("comm_dst", -1), ("comm_src", -1), ("comm_tag", 0)
         )
     )  # fmt: skip
-    for row, size, told, to, by, tag in zip(wanted.tolist(), *numbers, strict=True):
-        kind = NodeType(int(nodes.type[row]))
+    alone, names = _alone(nodes.attributes), _texts(nodes.attributes, "pg_name")
+    columns = (wanted, nodes.type[wanted], ends[wanted])
+    for row, code, end, size, told, to, by, tag in zip(
+        *(column.tolist() for column in columns), *numbers, strict=True
+    ):
+        kind = _NODES[code]
         if kind is NodeType.COMM_COLL:
-            why = _alone(nodes.attributes, row)
-            if why is not None:
-                matching.unmatched[why] += 1
+            if row in alone:
+                matching.unmatched[alone[row]] += 1
                 continue
-            member = _Member(row, told, size, int(ends[row]))
-            name = str(nodes.attributes.get(row, "pg_name") or "")
-            calls[name].setdefault(rank, []).append(member)
+            calls[names.get(row, "")].setdefault(rank, []).append(_Member(row, told, size, end))
             continue
         peer = to if kind is NodeType.COMM_SEND else by
         if peer < 0:
@@ -120,15 +120,27 @@ def _collect(
             continue
         pair = (rank, peer) if kind is NodeType.COMM_SEND else (peer, rank)
         sides = messages[pair[0], pair[1], tag]
-        sides.setdefault(kind, []).append(_Member(row, int(kind), size, int(ends[row])))
+        sides.setdefault(kind, []).append(_Member(row, code, size, end))
 
 
-def _alone(attributes: AttributeTable, row: int) -> str | None:
-    """Why a collective can have no counterpart; None where it may have one."""
-    if attributes.get(row, "pg_candidates") is not None:
-        return "the group of a collective is unknown"
-    told = attributes.get(row, "takes_recorded_time")
-    return None if told is None else f"{told}, which takes its recorded time"
+def _alone(attributes: AttributeTable) -> dict[int, str]:
+    """Why collectives can have no counterpart, by row."""
+    took = _texts(attributes, "takes_recorded_time")
+    found = {row: f"{told}, which takes its recorded time" for row, told in took.items()}
+    unknown = _texts(attributes, "pg_candidates")
+    return found | dict.fromkeys(unknown, "the group of a collective is unknown")
+
+
+def _texts(attributes: AttributeTable, name: str) -> dict[int, str]:
+    """An attribute of the nodes that have one, as text, by row: the first of each."""
+    found: dict[int, str] = {}
+    for column in reversed(attributes.named(name)):
+        found.update(zip(column.rows.tolist(), map(str, column.values), strict=True))
+    return found
+
+
+_NODES: Final = {int(kind): kind for kind in NodeType}
+_TYPES: Final = {int(kind): kind for kind in CollectiveType}
 
 
 def _match_group(
@@ -169,7 +181,7 @@ def _match_group(
         matching.matches.append(
             Match(
                 {rank: member.row for rank, member in called.items()},
-                CollectiveType(told) if told in set(CollectiveType) else None,
+                _TYPES.get(told),
                 max(member.size for member in called.values()),
                 f"{label}, call {place}",
             )

@@ -108,9 +108,9 @@ class _Builder:
         """
         if not members:
             return
-        rows = np.concatenate([np.array(m, np.int64) for m in members])
+        rows = np.array([row for m in members for row in m], np.int64)
         match = np.repeat(np.arange(len(members)), [len(m) for m in members])
-        alone = np.concatenate([np.array(flags, np.bool_) for flags in free])
+        alone = np.array([flag for flags in free for flag in flags], np.bool_)
         took = np.where(alone, transfers.common[match], transfers.of_members)
         early = np.flatnonzero(took < 0)
         meeting = self._add(np.zeros(len(members), np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import Final
 
 import numpy as np
@@ -11,16 +12,11 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
-from chakra_et.passes.edit import without_nodes, without_waits
 from chakra_et.replay import network_of
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
-from chakra_et.whatif.delay import delay
 from chakra_et.whatif.edit import Change, Edit, Maker, computes, scaled, with_parts
 from chakra_et.whatif.plan_edits import PLAN_EDITS, PLAN_FORMS
-from chakra_et.whatif.repeat import repeat
-from chakra_et.whatif.retime import other_device, other_lengths
-from chakra_et.whatif.transfers import merge, waited_for_at_once
 from chakra_et.whatif.values import number, numbers, rank_and_factor
 
 
@@ -107,6 +103,8 @@ def _overlap(text: str, _: str, value: str) -> Edit:
         raise ChakraError(f"{text}: expected off", remedy="Write overlap=off.")
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        from chakra_et.whatif.transfers import waited_for_at_once
+
         made, edges = {}, 0
         for rank, trace in traces.items():
             columns = columns_of(trace)
@@ -137,6 +135,16 @@ def _network(text: str, _: str, value: str) -> Edit:
     return Edit(text, lambda traces: (traces, None), model)
 
 
+def _of(module: str, name: str) -> Maker:
+    """The maker in another module, which is imported by who makes such an edit."""
+
+    def made(text: str, selector: str, value: str) -> Edit:
+        maker: Maker = getattr(import_module(f"chakra_et.whatif.{module}"), name)
+        return maker(text, selector, value)
+
+    return made
+
+
 EDITS: Final[dict[str, Maker]] = {
     "time": _time,
     "straggler": _straggler,
@@ -144,11 +152,11 @@ EDITS: Final[dict[str, Maker]] = {
     "remove": _remove,
     "overlap": _overlap,
     "network": _network,
-    "delay": delay,
-    "repeat": repeat,
-    "merge": merge,
-    "lengths": other_lengths,
-    "device": other_device,
+    "delay": _of("delay", "delay"),
+    "repeat": _of("repeat", "repeat"),
+    "merge": _of("transfers", "merge"),
+    "lengths": _of("retime", "other_lengths"),
+    "device": _of("retime", "other_device"),
     **PLAN_EDITS,
 }
 FORMS: Final = {
@@ -170,6 +178,8 @@ _SELECTING: Final = ("time", "remove", "delay", "repeat", "merge")
 
 
 def _removed(columns: Columns, chosen: Mask) -> Trace:
+    from chakra_et.passes.edit import without_nodes, without_waits
+
     trace, parts = columns.trace, columns.parts
     owned = np.where(parts.gap, False, chosen[np.maximum(parts.owner, 0)])
     calls = chosen & ~columns.device

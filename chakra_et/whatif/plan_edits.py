@@ -1,29 +1,28 @@
 """Edits of how a model is built and run: its sizes, degrees of parallelism, and options.
 
 A run that follows a plan node by node is written anew after another plan. Of other runs, such as
-recorded ones, some edits cut and join the graph itself: see `chakra_et.whatif.recorded`.
+recorded ones, some edits cut and join the graph itself: see `chakra_et.whatif.recorded`. All of it
+is imported by who makes such an edit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from chakra_et.build import DTYPES
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
 from chakra_et.whatif.edit import Change, Edit, MissedError
-from chakra_et.whatif.recorded.buckets import rebucketed
-from chakra_et.whatif.recorded.replicas import with_replicas, without_replica
-from chakra_et.whatif.recorded.stack import restacked
-from chakra_et.whatif.transformer import Recognised, rebuild, recognise
 from chakra_et.whatif.values import size_bytes, whole
-from chakra_et.workloads.model import Model
-from chakra_et.workloads.plan import Plan, Recompute, Schedule
+
+if TYPE_CHECKING:
+    from chakra_et.whatif.transformer import Recognised
+    from chakra_et.workloads.plan import Plan
 
 Recorded: TypeAlias = Callable[[TraceSet, str], tuple[TraceSet, Change]]
-_RECORDED: Final = {"layers": restacked, "dp": with_replicas}
+_RECORDED: Final = ("layers", "dp")
 _SIZES: Final = ("layers", "hidden", "ffn", "heads")
 
 
@@ -46,6 +45,8 @@ def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceS
     Raises MissedError where neither the run follows a plan nor the graph shows what is to change,
     or where no plan can run that has these changes.
     """
+    from chakra_et.whatif.transformer import rebuild, recognise
+
     text = " ".join(change.text for change in changes)
     try:
         found = recognise(traces)
@@ -97,6 +98,8 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
 
     Raises ChakraError where what is wanted does not fit together.
     """
+    from chakra_et.workloads.model import Model
+
     fields: dict[str, Any] = {}
     sizes = {name: getattr(plan.model, name) for name in plan.model.__struct_fields__}
     for change in changes:
@@ -123,6 +126,19 @@ def _told(found: Recognised) -> str:
     )
 
 
+def _recorded(name: str, value: int, traces: TraceSet, text: str) -> tuple[TraceSet, Change]:
+    """The run after an edit of its own graph."""
+    if name == "layers":
+        from chakra_et.whatif.recorded.stack import restacked as edit
+    elif name == "bucket":
+        from chakra_et.whatif.recorded.buckets import rebucketed as edit
+    elif name == "dp":
+        from chakra_et.whatif.recorded.replicas import with_replicas as edit
+    else:
+        from chakra_et.whatif.recorded.replicas import without_replica as edit
+    return edit(traces, text, value)
+
+
 # ---------------------------------------------------------------------------------------------
 # How edits are written
 
@@ -142,7 +158,7 @@ def _number(name: str) -> Callable[[str, str, str], Edit]:
         wanted = whole(text, value, least=1)
         recorded = None
         if name in _RECORDED:
-            recorded = lambda traces, text: _RECORDED[name](traces, text, wanted)  # noqa: E731
+            recorded = partial(_recorded, name, wanted)
         if name in _SIZES:
             return _edit(PlanChange(text, model=((name, wanted),), recorded=recorded))
         return _edit(PlanChange(text, lambda _: {name: wanted}, recorded=recorded))
@@ -150,10 +166,11 @@ def _number(name: str) -> Callable[[str, str, str], Edit]:
     return made
 
 
-def _one_of(name: str, values: dict[str, Any]) -> Callable[[str, str, str], Edit]:
+def _one_of(name: str, told: Callable[[], dict[str, Any]]) -> Callable[[str, str, str], Edit]:
     """An edit of a field of the plan that has few values."""
 
     def made(text: str, _: str, value: str) -> Edit:
+        values = told()
         if value not in values:
             raise ChakraError(f"{text}: expected one of {', '.join(values)}", remedy="See -h.")
         return _edit(PlanChange(text, lambda _: {name: values[value]}))
@@ -161,8 +178,22 @@ def _one_of(name: str, values: dict[str, Any]) -> Callable[[str, str, str], Edit
     return made
 
 
+def _types() -> dict[str, Any]:
+    from chakra_et.build import DTYPES
+
+    return {name: name for name in DTYPES if name[:2] in ("fp", "bf")}
+
+
+def _recomputes() -> dict[str, Any]:
+    from chakra_et.workloads.plan import Recompute
+
+    return {each.value: each for each in Recompute}
+
+
 def _schedule(text: str, _: str, value: str) -> Edit:
     """The order of passes, with the chunks of an interleaved one."""
+    from chakra_et.workloads.plan import Schedule
+
     name, _, chunks = value.partition(":")
     if name not in [each.value for each in Schedule] or bool(chunks) != (name == "interleaved"):
         raise ChakraError(
@@ -186,7 +217,7 @@ def _bucket(text: str, _: str, value: str) -> Edit:
         PlanChange(
             text,
             lambda plan: {"overlap": True, "bucket": size // plan.gradient_element},
-            recorded=lambda traces, text: rebucketed(traces, text, size),
+            recorded=partial(_recorded, "bucket", size),
         )
     )
 
@@ -194,7 +225,7 @@ def _bucket(text: str, _: str, value: str) -> Edit:
 def _failed(text: str, _: str, value: str) -> Edit:
     """A rank fails, and the run goes on without its replica."""
     rank = whole(text, value, least=0)
-    return Edit(text, lambda traces: without_replica(traces, text, rank))
+    return Edit(text, lambda traces: _recorded("failed", rank, traces, text))
 
 
 PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
@@ -202,9 +233,9 @@ PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
     "micro_batch": _number("micro_batch"),
     "global_batch": _number("global_batch"),
     "schedule": _schedule,
-    "sequence_parallel": _one_of("sequence_parallel", {"on": True, "off": False}),
-    "precision": _one_of("dtype", {name: name for name in DTYPES if name[:2] in ("fp", "bf")}),
-    "recompute": _one_of("recompute", {each.value: each for each in Recompute}),
+    "sequence_parallel": _one_of("sequence_parallel", lambda: {"on": True, "off": False}),
+    "precision": _one_of("dtype", _types),
+    "recompute": _one_of("recompute", _recomputes),
     "zero": _zero,
     "bucket": _bucket,
     "failed": _failed,
