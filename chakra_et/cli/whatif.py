@@ -15,8 +15,19 @@ from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load
 from chakra_et.replay import Replay
-from chakra_et.whatif import FORMS, Answer, Change, ask, parse_edit
+from chakra_et.whatif import (
+    FORMS,
+    USUAL,
+    Answer,
+    Change,
+    Found,
+    ask,
+    parse_choice,
+    parse_edit,
+    search,
+)
 
+_SHOWN: Final = 8
 EXAMPLES: Final = {
     "whatif": (
         ("chakra whatif DIR --set time:name~gemm=0.5", "matrix products in half the time"),
@@ -31,6 +42,8 @@ EXAMPLES: Final = {
         ("chakra whatif DIR --set layers=48 --set dp=16 -o OUT", "a larger model, more replicas"),
         ("chakra whatif DIR --set bucket=50MB", "gradients summed in larger buckets"),
         ("chakra whatif DIR --set repeat:name=layer=8", "8 ranges `layer` instead of so many"),
+        ("chakra whatif DIR --search 40", "which buckets, schedule, placement are best?"),
+        ("chakra whatif DIR --search 9 --try 'bucket=1MB|9MB|all'", "of these, in 9 replays"),
         ("chakra whatif DIR --set overlap=off", "transfers that overlap with nothing"),
         ("chakra whatif DIR --set remove:type=COMM_COLL=yes", "no collectives at all"),
         ("chakra whatif DIR --set jitter=0.05,1 --set network=5,100 -o OUT", "both; ETs written"),
@@ -43,14 +56,33 @@ def whatif_command(
         Path, typer.Argument(metavar="IN", help="ETs or recordings of a run: a file, a directory.")
     ],
     edits: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--set",
             metavar="EDIT",
             help=f"{', '.join(FORMS.values())}. May be repeated; edits apply in their order.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--search",
+            metavar="N",
+            min=1,
+            help="Try edits in N replays at most, and keep what is best.",
+            show_default=False,
+        ),
+    ] = None,
+    choices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            metavar="KEY=A|B",
+            help="What --search chooses from; the usual choices if not given. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -64,7 +96,12 @@ def whatif_command(
 
     Selectors are those of `chakra replay`. docs/whatif.md explains the edits.
     """
-    wanted = [parse_edit(text) for text in edits]
+    wanted = [parse_edit(text) for text in edits or ()]
+    offered = [parse_choice(text) for text in choices or ()]
+    if not wanted and budget is None:
+        raise ChakraError("no edit", remedy="Give --set EDIT, or --search N.")
+    if offered and budget is None:
+        raise ChakraError("--try is for --search", remedy="Say --search N, too.")
     with working("reading"):
         traces = load([source])
     if any(edit.network for edit in wanted) and len(traces) == 1:
@@ -72,17 +109,26 @@ def whatif_command(
             "--set network does nothing for one rank: no other one takes part in its transfers",
             remedy="Give all ranks of the run.",
         )
-    with working("replaying"):
-        answer = ask(traces, wanted)
+    found = None
+    if budget is None:
+        with working("replaying"):
+            answer = ask(traces, wanted)
+    else:
+        with working("trying") as step:
+            found = search(traces, wanted, offered or USUAL, budget, step)
+        answer = found.answer
     if output is not None:
         from chakra_et.cli.outputs import write_ranks
 
         names = {rank: f"edited.{rank}.et" for rank in answer.after.traces}
         write_ranks(answer.after.traces, output, names, "edited", force)
     if as_json:
-        print_json(answer.as_dict())
-    else:
-        _show(console_for(), answer)
+        print_json(answer.as_dict() if found is None else found.as_dict())
+        return
+    console = console_for()
+    if found is not None:
+        _show_trials(console, found)
+    _show(console, answer)
 
 
 def _show(console: Console, answer: Answer) -> None:
@@ -99,6 +145,20 @@ def _show(console: Console, answer: Answer) -> None:
     show_table(console, table)
     for when, done in (("before", answer.before), ("after", answer.after)):
         say(console, f"{when}: {_bound(done)}")
+
+
+def _show_trials(console: Console, found: Found) -> None:
+    """The best of what was tried, what could not be, and what is kept."""
+    tried = sorted((t.span_ns, t.edits) for t in found.trials if t.span_ns is not None)
+    for span_ns, edits in tried[:_SHOWN]:
+        say(console, f"  {span_ns / 1e6:>12.3f} ms  {' '.join(edits) or 'as it is'}")
+    for problem in dict.fromkeys(t.refused for t in found.trials if t.span_ns is None):
+        say(console, f"  not tried: {problem}", "yellow")
+    ended = "nothing else is better" if found.complete else "the budget is used up"
+    kept = " ".join(found.edits) or "nothing: it is best as it is"
+    say(console, f"kept after {len(found.trials)} trials ({ended}): {kept}")
+    for text, span_ns in found.without_ns.items():
+        say(console, f"  without {text} it would take {span_ns / 1e6:.3f} ms")
 
 
 def _show_change(console: Console, change: Change) -> None:

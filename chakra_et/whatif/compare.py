@@ -68,11 +68,16 @@ def edit(traces: TraceSet, edits: Sequence[Edit]) -> Edited:
     return Edited(traces, changes, over.network, over.text)
 
 
-def ask(traces: TraceSet, edits: Sequence[Edit]) -> Answer:
-    """Replay traces, apply edits in their order, and replay again."""
-    edited = edit(traces, edits)
+def ask(traces: TraceSet, edits: Sequence[Edit], before: Sequence[Edit] = ()) -> Answer:
+    """Replay traces, apply edits in their order, and replay again.
+
+    What is compared with are the traces as they are, or with the edits `before`.
+    """
+    start, edited = edit(traces, before), edit(traces, edits)
     after = replay(edited.traces, network=edited.network)
-    return Answer(replay(traces), after, edited.changes, edited.network_text)
+    return Answer(
+        replay(start.traces, network=start.network), after, edited.changes, edited.network_text
+    )
 
 
 def span_of(done: Replay) -> int:

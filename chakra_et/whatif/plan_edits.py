@@ -204,6 +204,11 @@ def _schedule(text: str, _: str, value: str) -> Edit:
     return _edit(PlanChange(text, lambda _: wanted))
 
 
+def _order(text: str, _: str, value: str) -> Edit:
+    """Which ranks are neighbours: the placement of the axes of parallelism."""
+    return _edit(PlanChange(text, lambda _: {"order": value}))
+
+
 def _zero(text: str, _: str, value: str) -> Edit:
     """What replicas divide among themselves."""
     stage = whole(text, value, least=0)
@@ -237,6 +242,7 @@ PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
     "precision": _one_of("dtype", _types),
     "recompute": _one_of("recompute", _recomputes),
     "zero": _zero,
+    "order": _order,
     "bucket": _bucket,
     "failed": _failed,
 }
@@ -247,6 +253,7 @@ PLAN_FORMS: Final = {
     "sequence_parallel": "sequence_parallel=on|off",
     "precision": "precision=TYPE",
     "recompute": "recompute=none|selective|full",
+    "order": "order=AXIS-AXIS-...",
     "bucket": "bucket=SIZE|all",
     "failed": "failed=RANK",
 }  # fmt: skip
