@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from chakra_et.errors import ChakraError
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
     from chakra_et.workloads.plan import Plan
 
 Recorded: TypeAlias = Callable[[TraceSet, str], tuple[TraceSet, Change]]
-_RECORDED: Final = ("layers", "dp")
+_RECORDED: Final = {
+    "layers": ("stack", "restacked"),
+    "bucket": ("buckets", "rebucketed"),
+    "dp": ("replicas", "with_replicas"),
+    "failed": ("replicas", "without_replica"),
+}
+"""Edits that a recording can have, by module and function of `chakra_et.whatif.recorded`."""
 _SIZES: Final = ("layers", "hidden", "ffn", "heads")
 
 
@@ -128,15 +135,10 @@ def _told(found: Recognised) -> str:
 
 def _recorded(name: str, value: int, traces: TraceSet, text: str) -> tuple[TraceSet, Change]:
     """The run after an edit of its own graph."""
-    if name == "layers":
-        from chakra_et.whatif.recorded.stack import restacked as edit
-    elif name == "bucket":
-        from chakra_et.whatif.recorded.buckets import rebucketed as edit
-    elif name == "dp":
-        from chakra_et.whatif.recorded.replicas import with_replicas as edit
-    else:
-        from chakra_et.whatif.recorded.replicas import without_replica as edit
-    return edit(traces, text, value)
+    module, maker = _RECORDED[name]
+    edit = getattr(import_module(f"chakra_et.whatif.recorded.{module}"), maker)
+    made: tuple[TraceSet, Change] = edit(traces, text, value)
+    return made
 
 
 # ---------------------------------------------------------------------------------------------
