@@ -8,7 +8,7 @@ From the trace to the program, one room after the other:
 - `views`, `lifetimes`: their tensors over time
 - `plan`: all of that
 - `demands`, `unwritten`: what values tensors must hold
-- `writer`, `kernels`, `streams`, `program`: the program, as text
+- `writer`, `equivalents`, `kernels`, `streams`, `program`: the program, as text
 - `runtime`: what each program holds of it; needs PyTorch alone
 - `account`: what runs and what does not, in figures
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from chakra_et.benchmark import reasons
 from chakra_et.benchmark.arguments import Opaque
 from chakra_et.benchmark.calls import BROUGHT_BY
+from chakra_et.benchmark.equivalents import on_the_host
 from chakra_et.benchmark.plan import Kind, Operation, Plan
 from chakra_et.benchmark.schema import Argument, Schema
 from chakra_et.benchmark.views import Ref, refs
@@ -69,7 +70,7 @@ class OperatorWriter:
 
     def refuses(self, plan: Plan, operation: Operation) -> str:
         """Why an operator cannot be called; those that a plan refuses cannot."""
-        schema = operation.schema
+        schema = self._as_here(operation).schema
         if schema is not None and self.on_host and schema.qualified in DEVICE_ONLY:
             return reasons.DEVICE_ONLY
         if operation.reason or schema is None:
@@ -84,7 +85,7 @@ class OperatorWriter:
 
     def statements(self, plan: Plan, number: int) -> list[str]:
         """One line: the call, and what it returns."""
-        operation = plan.operations[number]
+        operation = self._as_here(plan.operations[number])
         assert operation.schema is not None
         call = f"{self._name(operation.schema)}({arguments(operation)})"
         target = returned(operation)
@@ -94,6 +95,9 @@ class OperatorWriter:
         """Modules, and a name for each overload that was written."""
         lines = [f"import {module}" for module in self._modules]
         return lines + [f"{name} = torch.ops.{path}" for path, name in self._names.items()]
+
+    def _as_here(self, operation: Operation) -> Operation:
+        return on_the_host(operation) if self.on_host else operation
 
     def _name(self, schema: Schema) -> str:
         suffix = "" if schema.overload == "default" else f"_{schema.overload}"

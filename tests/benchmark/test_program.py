@@ -208,6 +208,26 @@ def test_generated_kernels_come_with_their_source(tmp_path: Path) -> None:
     assert "device only" in Program(plan, [KernelWriter(tmp_path)]).plan.operations[0].reason
 
 
+CUDNN = (
+    "aten::cudnn_batch_norm_backward(Tensor input, Tensor grad_output, Tensor weight, "
+    "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, "
+    "float epsilon, Tensor reserveSpace) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def test_what_only_a_device_has_runs_on_the_host_by_the_hosts_operator(tmp_path: Path) -> None:
+    made = Operators()
+    made.call(CUDNN, [*map(T, range(1, 8)), 0.5, T(8)], [T(9), T(10), T(11)])
+    made.call(RELU, [T(9)])
+    trace = made.trace(tmp_path)
+    (host,), (device,) = (program(trace, on_host=on_host).steps[0].run for on_host in (True, False))
+    assert host.endswith(
+        "aten_native_batch_norm_backward(t[1], t[0], t[2], t[3], t[4], t[5], t[6], True, 0.5, "
+        "[True, True, True])"
+    )
+    assert "aten_cudnn_batch_norm_backward(t[0], t[1]" in device
+
+
 def test_dry_needs_no_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     done = chakra("run", PAIR, "--back-end", "dry")

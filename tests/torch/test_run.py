@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import chakra
 
-from chakra_et import validate
+from chakra_et import validate, write
 from chakra_et.benchmark.account import account_of
 from chakra_et.benchmark.certificate import certificate
 from chakra_et.benchmark.program import Program, StandIn, Style
@@ -133,6 +134,19 @@ def test_the_emitted_program_needs_pytorch_alone(traces: dict[str, Trace], tmp_p
         [sys.executable, "-W", "ignore", "-c", command], capture_output=True, text=True, check=True
     )
     assert len(json.loads(done.stdout)["span_ns"]) == 3
+
+
+def test_the_command_records_its_run_and_compares(traces: dict[str, Trace], tmp_path: Path) -> None:
+    write(traces["perceptron"], tmp_path / "trace.0.et")
+    words = ("run", tmp_path / "trace.0.et", "--iterations", 2, "--threads", 1)
+    done = chakra(*words, "--record", tmp_path / "again", "--json")
+    told = json.loads(done.output)["certificate"]
+    assert {"aten::addmm", "aten::mm"} <= {row["name"] for row in told["operators"]}
+    assert told["recorded_span_ns"] > 0 < told["run_span_ns"]
+    assert (tmp_path / "again" / "et" / "trace.0.et").is_file()
+    done = chakra(*words, "--steps", 2)
+    assert done.code == 0
+    assert "46 of 46 operations run, 100.00% of the operators' time" in done.output
 
 
 def test_a_seed_makes_runs_alike(traces: dict[str, Trace]) -> None:
