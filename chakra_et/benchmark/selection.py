@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chakra_et.benchmark.calls import COMMUNICATES, LABELS
-from chakra_et.benchmark.composite import is_composite
+from chakra_et.benchmark.composite import chooses_by_gradient, is_composite
 from chakra_et.benchmark.hidden import StorageUse
 from chakra_et.benchmark.host_tree import HostTree
 from chakra_et.benchmark.schema import parse_schema
@@ -46,6 +46,8 @@ class Candidates:
     kernels: Mask
     composite: Mask
     """Operators that do nothing but call others."""
+    choosing: Mask
+    """Those of them that would call others in a run without gradients."""
 
     @classmethod
     def of(cls, tree: HostTree, schemas: list[str]) -> Candidates:
@@ -59,10 +61,13 @@ class Candidates:
         on_host = nodes.attributes.dense("is_cpu_op", False, np.bool_)
         on_host &= ~np.isin(nodes.type, COMMUNICATION)
         communicates = recorded | np.array([space in COMMUNICATES for space in spaces], np.bool_)
-        composed = {text for text in set(schemas) if text and is_composite(parse_schema(text))}
+        parsed = {text: parse_schema(text) for text in set(schemas)}
+        composed = {text for text, schema in parsed.items() if is_composite(schema)}
+        choose = {text for text, schema in parsed.items() if chooses_by_gradient(schema)}
         composite = np.array([text in composed for text in schemas], np.bool_)
+        choosing = np.array([text in choose for text in schemas], np.bool_)
         operators = on_host & (has_schema | recorded | kernels)
-        return cls(operators, communicates, kernels, composite)
+        return cls(operators, communicates, kernels, composite, choosing)
 
 
 def select(
@@ -71,7 +76,8 @@ def select(
     """Choose the outermost operators; those that are refused give way to operators that they call.
 
     So do composite operators whose callees made memory that others read later, as `aten::dropout`
-    makes a mask for its gradient: what they return does not hold it.
+    makes a mask for its gradient: what they return does not hold it; and those that would call
+    others than recorded, as there are no gradients in a run.
     """
     chosen = candidates.operators & window
     openable = tree.holds(chosen) & ~candidates.communicates
@@ -80,12 +86,14 @@ def select(
     while True:
         cover = tree.cover(chosen)
         outermost = cover == np.arange(len(cover))
-        asked = np.flatnonzero(outermost & openable)
-        found = np.array([row for row in asked.tolist() if refused(row)], np.int64)
+        asked = outermost & openable
+        found = np.array([row for row in np.flatnonzero(asked).tolist() if refused(row)], np.int64)
         replaced[found] = True
         if not len(found):
-            found = use.hidden(cover, outermost)
-            found = found[openable[found] & candidates.composite[found]]
+            found = np.flatnonzero(asked & candidates.choosing)
+            if not len(found):
+                found = use.hidden(cover, outermost)
+                found = found[openable[found] & candidates.composite[found]]
             opened[found] = True
         if not len(found):
             rows, gave_way = np.flatnonzero(outermost), np.flatnonzero(opened)

@@ -112,6 +112,16 @@ def test_it_stays_whole_otherwise(tmp_path: Path) -> None:
     assert names(plan_of(made.trace(tmp_path))) == ["aten::dropout", "aten::mul"]
 
 
+def test_an_operator_that_chooses_by_gradients_gives_way(tmp_path: Path) -> None:
+    """`embedding_bag` would call another operator in a run, which needs no gradient."""
+    arguments = "(Tensor weight, Tensor indices, Tensor offsets) -> (Tensor, Tensor)"
+    bag = [T(1, (9, 4)), T(2, width=8), T(3, (2,), width=8)]
+    made = Operators()
+    outer = made.call(f"aten::embedding_bag{arguments}", bag, [T(4), T(5)])
+    made.call(f"aten::_embedding_bag{arguments}", bag, [T(4), T(5)], parent=outer)
+    assert names(plan_of(made.trace(tmp_path))) == ["aten::_embedding_bag"]
+
+
 def test_an_operator_with_work_of_its_own_never_gives_way(tmp_path: Path) -> None:
     made = Operators()
     outer = made.call("aten::mm(Tensor self, Tensor mat2) -> Tensor", [T(1), T(1)], [T(3)])
