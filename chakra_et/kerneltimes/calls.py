@@ -13,7 +13,6 @@ from chakra_et.columns import NO_ROW, Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.kerneltimes.features import (
     BYTES,
-    FLOPS,
     HOST,
     LINKS,
     RANKS,
@@ -22,6 +21,7 @@ from chakra_et.kerneltimes.features import (
     Texts,
     dtype_of,
     features_of_call,
+    features_of_generated,
     no_features,
 )
 from chakra_et.model import Trace
@@ -108,10 +108,12 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
             *(nodes.texts[inputs[at]][1:3] if inputs[at] >= 0 else (b"", b"")),
             *(nodes.texts[outputs[at]][1:3] if outputs[at] >= 0 else (b"", b"")),
         )
-        found[place] = features_of_call(kinds[kind[at]], texts)
-        for column, said in zip((FLOPS, BYTES), told, strict=True):
-            if said[at] >= 0 and np.isnan(found[place, column]):
-                found[place, column] = said[at]
+        flops, moved = int(told[0][at]), int(told[1][at])
+        found[place] = (
+            features_of_call(kinds[kind[at]], texts)
+            if max(flops, moved) < 0
+            else features_of_generated(kinds[kind[at]], flops, moved, texts.output_shapes)
+        )
         dtypes.append(dtype_of(texts.input_types))
     keys = [
         Key(kinds[k], dtypes[c], where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final, NamedTuple, TypeAlias
 
@@ -24,6 +25,9 @@ HOST: Final = "host"
 """The device of operators that ran on the processor."""
 LINKS: Final = "links"
 """The device of transfers between ranks."""
+
+GENERATED_PRODUCT: Final = "matmul"
+"""How generators call products."""
 
 _SHORT: Final = {told: name for name, (_, told) in DTYPES.items()}
 _ELEMENT: Final = re.compile(r"Tensor\(([^()]*)\)")
@@ -60,6 +64,23 @@ def features_of_call(operator: str, texts: Texts) -> Features:
     work = work_of(operator, *texts)
     row[FLOPS] = np.nan if work.flops is None else work.flops
     row[BYTES] = np.nan if work.bytes is None else work.bytes
+    return row
+
+
+def features_of_generated(operator: str, flops: int, moved_bytes: int, output: bytes) -> Features:
+    """The features of an operator that a generator told of: `num_ops`, `tensor_size`, negative for
+    none, and the shapes of its outputs. The lengths of a product follow from its result and FLOP.
+    """
+    row: Features = no_features(1)[0]
+    row[FLOPS] = flops if flops >= 0 else np.nan
+    row[BYTES] = moved_bytes if moved_bytes >= 0 else np.nan
+    try:
+        (shape,) = msgspec.json.decode(output, type=list[list[int]])
+    except (msgspec.DecodeError, ValueError):
+        return row
+    size = math.prod(shape)
+    if operator == GENERATED_PRODUCT and shape and size > 0 and flops > 0:
+        row[[BATCH, M, N, K]] = 1, size // shape[-1], shape[-1], flops / (2 * size)
     return row
 
 

@@ -38,8 +38,9 @@ class Provenance(IntEnum):
 
     RECORDED: the median of calls with this key and these very features. INTERPOLATED: between
     calls of this key. EXTRAPOLATED: the nearest call of this key, times what rates of the key say
-    of the difference. MODEL: rates of all operators of this type and device, as this one was never
-    recorded. UNKNOWN: nothing tells; the time is NaN.
+    of the difference. MODEL: this key was never recorded. A product takes what the product that was
+    recorded most takes for these lengths, all else what rates of all operators of this type and
+    device say. UNKNOWN: nothing tells; the time is NaN.
     """
 
     RECORDED = 0
@@ -101,6 +102,9 @@ class KernelTimes:
     def _time(self, key: Key, row: Features) -> tuple[float, Provenance]:
         if key in self._places:
             return self._of_key(key).time(row)
+        product = self._products.get(_pool(key))
+        if product is not None and np.isfinite(row[[BATCH, M, N, K]]).all():
+            return self._of_key(product).time(row)[0], Provenance.MODEL
         rates = self._pools.get(_pool(key))
         terms = terms_of([key], row[None])
         if rates is None or not (terms[0, 1:] > 0).any():
@@ -113,6 +117,16 @@ class KernelTimes:
         for row, key in enumerate(self.samples.keys):
             places.setdefault(key, []).append(row)
         return places
+
+    @cached_property
+    def _products(self) -> dict[tuple[str, str], Key]:
+        """Of each type and device, the product of matrices that was recorded most."""
+        lengths = np.asarray(np.isfinite(self.samples.features[:, [BATCH, M, N, K]]).all(axis=1))
+        calls: dict[Key, int] = {}
+        for key, rows in self._places.items():
+            if lengths[rows].all():
+                calls[key] = int(self.samples.count[rows].sum())
+        return {_pool(key): key for key in sorted(calls, key=lambda key: (calls[key], key))}
 
     @cached_property
     def _pools(self) -> dict[tuple[str, str], Rates]:

@@ -38,19 +38,27 @@ def other_device(text: str, _: str, value: str) -> Edit:
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
         def factors(trace: Trace) -> tuple[Calls, Reals, Codes]:
             calls = calls_of(trace)
-            mine = _retimed(calls)
+            mine = _on_device(calls)
             keys = [key._replace(device=device) for key in calls.keys]
             times, source = table.times_ns(keys, calls.features)
-            times[~mine] = np.nan
+            times[~mine], source[~mine] = np.nan, _SAME
             with np.errstate(divide="ignore", invalid="ignore"):
                 return calls, times / calls.took_ns, source
 
-        return _applied(traces, text, factors)
+        timed = TraceSet({rank: _with_times(trace) for rank, trace in traces.items()})
+        return _applied(timed, text, factors)
 
     return Edit(text, apply)
 
 
-def _retimed(calls: Calls) -> npt.NDArray[np.bool_]:
+def _with_times(trace: Trace) -> Trace:
+    """A trace whose calls take a nanosecond at least: what takes nothing cannot take longer."""
+    nodes, call_of = copied(trace.nodes), calls_of(trace).call_of
+    nodes.duration_ns[(call_of >= 0) & (nodes.duration_ns == 0)] = 1
+    return Trace(nodes, trace.edges, trace.metadata)
+
+
+def _on_device(calls: Calls) -> npt.NDArray[np.bool_]:
     """Calls on devices; where there are none, those on the host."""
     devices = np.array([key.device for key in calls.keys], object)
     on_device = ~np.isin(devices.astype(str), (HOST, LINKS))

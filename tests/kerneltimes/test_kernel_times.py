@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_plans import DENSE
 from traces import coll, node, trace
 
 from chakra_et.errors import ChakraError, FormatError
@@ -25,6 +26,8 @@ from chakra_et.kerneltimes.between_points import Points
 from chakra_et.kerneltimes.features import Texts, dtype_of, features_of_call
 from chakra_et.kerneltimes.files import read_samples, write_samples
 from chakra_et.model import TraceSet
+from chakra_et.workloads import Plan
+from chakra_et.workloads.generate import generate
 
 NAN = float("nan")
 MM = Key("aten::mm", "fp32", "host")
@@ -87,6 +90,24 @@ def test_an_operator_that_was_never_recorded_gets_rates_of_its_device() -> None:
     for unknown in (Key("aten::gelu", "bf16", "host"), Key("aten::gelu", "fp32", "A100")):
         took, source = asked(GRID, unknown, pointwise(1 << 22))
         assert (np.isnan(took), source) == (True, "unknown")
+
+
+def test_a_product_by_another_name_takes_what_products_take() -> None:
+    took, source = asked(GRID, Key("matmul", "fp32", "host"), product(128, 128, 128))
+    assert source == "model"
+    assert took == pytest.approx(asked(GRID, MM, product(128, 128, 128))[0])
+
+
+def test_generated_operators_are_what_their_nodes_tell() -> None:
+    made = generate(Plan(model=DENSE, global_batch=2, sequence=64, tp=2))[0]
+    calls = calls_of(made)
+    of_nodes = {node.name: calls.call_of[node.row] for node in made.nodes}
+    key, row = (column[of_nodes["attention.qkv"]] for column in (calls.keys, calls.features))
+    assert key == Key("matmul", "bf16", "device")
+    node = made.nodes.where(name="attention.qkv")[0]
+    assert row[4] == node.attributes["num_ops"] == 2 * row[1] * row[2] * row[3]
+    assert row[5] == node.attributes["tensor_size"]
+    assert (row[1], row[2]) == (64, 64)
 
 
 def test_transfers_grow_with_bytes_and_ranks() -> None:

@@ -9,6 +9,7 @@ import pytest
 from command import chakra
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_plans import DENSE
 from traces import coll, node, trace
 from truth.linked import linked_ranks
 from truth.machine import play
@@ -21,6 +22,8 @@ from chakra_et.kerneltimes.files import write_samples
 from chakra_et.model import EdgeKind, TraceSet
 from chakra_et.replay import replay
 from chakra_et.whatif import ask, parse_edit
+from chakra_et.workloads import Plan
+from chakra_et.workloads.generate import generate
 
 
 def edited(traces: TraceSet, *texts: str) -> TraceSet:
@@ -126,6 +129,21 @@ def test_another_device_takes_what_its_table_says(table: Path) -> None:
     found = edited(traces, f"device={table}:host")
     assert durations(found) == [4000, 4000, 100]
     assert durations(edited(traces, f"device={table}")) == [400, 400, 100]
+
+
+def test_a_generated_set_takes_what_a_table_of_recordings_says(tmp_path: Path) -> None:
+    traces = generate(Plan(model=DENSE, global_batch=2, sequence=64, tp=2))
+    key = Key("aten::mm", "bf16", "A100")
+    lengths = [(m, k, n) for m in (16, 128) for k in (16, 128) for n in (16, 128)]
+    told = np.array([features(*each) for each in lengths])
+    ns = np.array([m * k * n for m, k, n in lengths], np.int64)
+    one = np.ones(len(ns), np.int64)
+    write_samples(Samples([key] * len(ns), told, ["m"] * len(ns), one, ns, ns), tmp_path / "t.json")
+    found, change = parse_edit(f"device={tmp_path / 't.json'}").apply(TraceSet(traces))
+    assert change is not None
+    assert set(change.provenance) == {"model"}
+    (node,) = found[0].nodes.where(name="attention.qkv")[:1]
+    assert node.duration_ns == pytest.approx(64 * 64 * 64, rel=0.01)
 
 
 @pytest.mark.parametrize(
