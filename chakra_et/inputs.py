@@ -16,6 +16,7 @@ from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
 from chakra_et.io.worker import Worker, in_worker
+from chakra_et.kernel import kernel
 
 if TYPE_CHECKING:
     from chakra_et.recording import DeviceTrace, HostTrace
@@ -202,7 +203,8 @@ def read_both(
     ):
         if given is not None and given.view is not view:
             raise given.refused(wanted)
-    beside = not in_worker() and usable_cores() > 1
+    # The kernel has read both before another interpreter would have begun.
+    beside = kernel() is None and not in_worker() and usable_cores() > 1
     with_host = host is not None
     if host is not None and device is not None and device.is_large and beside:
         with Worker(__name__, "read_input", device, strict, chosen, with_host) as worker:

@@ -24,6 +24,7 @@ from alike import difference
 from fuzz_bytes import BYTES
 from fuzz_json import mutate_json
 from fuzz_seeds import Seeds, seeds
+from fuzz_wire import mutate_wire
 
 from chakra_et import ChakraError
 from chakra_et.converters.et import encode_et
@@ -104,8 +105,11 @@ def damaged(corpus: Seeds, count: int, folder: Path, seed: int) -> Iterator[Path
     rng = random.Random(seed)
     path, texts = folder / "input.json", corpus.texts
     for _ in range(count):
-        if rng.random() < 0.5:
+        way = rng.random()
+        if way < 0.4:
             text = mutate_json(rng, rng.choice(corpus.documents))
+        elif way < 0.6:
+            text = mutate_wire(rng, rng.choice(corpus.ets))
         else:
             text = rng.choice(texts)
             for _ in range(rng.choice((1, 1, 2, 4))):

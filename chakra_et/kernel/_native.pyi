@@ -85,3 +85,37 @@ class NodeWriter:
     def write(self, first: int, last: int) -> bytes:
         """The nodes from `first` up to `last`, each with its length before it. Nodes are written in
         order, each once."""
+
+def enclosing(lane: Column, start: Column, end: Column, order: Column, last: int) -> Column:
+    """The innermost interval around each, as `chakra_et.linker.joining.nesting` says; `last` is the
+    last digit of times."""
+
+def shortest_edit(left: Column, right: Column, most: int) -> tuple[Column, Column, Column]:
+    """Places in both, and lengths, of equal runs between the fewest items that either side has
+    alone, from the last to the first; none where that are more than `most`."""
+
+def read_nodes(
+    data: bytes,
+    first: int,
+    piece: int,
+    nodes: list[int],
+    sources: list[int],
+    operands: list[int],
+    wire_types: list[int],
+) -> (
+    tuple[
+        dict[str, Column],
+        list[bytes],
+        list[list[bytes]],
+        npt.NDArray[np.int32],
+        list[tuple[int, ...]],
+        list[tuple[bytes, int, Column, Column, Column, list[bytes]]],
+        list[tuple[int, bytes]],
+    ]
+    | None
+):
+    """The nodes in an ET from a byte on, by the tags of their fields and the wire types of values:
+    columns, names, texts (values, shapes, types), layout codes and layouts, attributes (name, kind,
+    rows, and either numbers or codes and contents), and unknown fields by row. None for a file that
+    is not as usual, or damaged. Distinct texts are found in pieces of `piece` bytes.
+    """

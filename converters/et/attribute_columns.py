@@ -82,7 +82,7 @@ class _Column:
             found, width = wire.varints(at)
             if not np.array_equal(width, behind - at):
                 raise UnusualError
-            values = _from_varints(kind, found)
+            values = from_varints(kind, found)
         else:
             size = 4 if wire_type == FIXED32 else 8
             if (behind - at != size).any():
@@ -114,7 +114,8 @@ def _wire_type(kind: Kind) -> int:
     return SCALARS[kind].wire_type if kind in SCALARS else BYTES
 
 
-def _from_varints(kind: Kind, found: npt.NDArray[np.uint64]) -> Any:
+def from_varints(kind: Kind, found: npt.NDArray[np.uint64]) -> Any:
+    """What varints stand for, by their kind."""
     one, low = np.uint64(1), np.uint64(0xFFFFFFFF)
     if kind is Kind.BOOL:
         return found != 0

@@ -22,7 +22,7 @@ from chakra_et.converters.et.attribute_codec import (
     encode_text,
 )
 from chakra_et.converters.et.columns_in_attributes import attributes_of_columns, microseconds
-from chakra_et.converters.et.compiled import node_writer
+from chakra_et.converters.et.compiled_writing import node_writer
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from alike import difference
 from fuzz_bytes import BYTES
@@ -19,8 +20,10 @@ from strategies import traces
 
 import chakra_et.kernel as kernels
 from chakra_et import ChakraError
-from chakra_et.converters.et import encode_et
-from chakra_et.converters.et.compiled import node_columns
+from chakra_et.converters.et import decode_et, encode_et
+from chakra_et.converters.et.compiled_reading import compiled_nodes
+from chakra_et.converters.et.compiled_writing import node_columns
+from chakra_et.converters.et.wire import WireError, varint
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.kineto.compiled import profile_decoder
 from chakra_et.converters.pytorch import read_host
@@ -28,6 +31,8 @@ from chakra_et.converters.pytorch.compiled import host_decoder
 from chakra_et.io.json_array import JsonArray
 from chakra_et.io.source import read_all
 from chakra_et.kernel import FORCE_PYTHON, INTERFACE, kernel, state
+from chakra_et.linker.joining.alignment import _shortest_edit
+from chakra_et.linker.joining.nesting import enclosing
 from chakra_et.model import Trace
 
 needs_kernel = pytest.mark.skipif(kernel() is None, reason="no compiled kernel is built")
@@ -189,6 +194,53 @@ def test_traces_are_written_to_the_same_bytes(trace: Trace) -> None:
 
 
 @needs_kernel
+@given(trace=traces())
+def test_ets_are_read_into_the_same_traces(trace: Trace) -> None:
+    data = b"".join(encode_et(trace))
+    assert_same(*both_ways(decode_et, data))
+
+
+@needs_kernel
+@given(trace=traces(), seed=st.integers(0, 1 << 32))
+def test_damaged_ets_are_read_in_the_same_way(trace: Trace, seed: int) -> None:
+    rng = random.Random(seed)
+    data = rng.choice(BYTES)(rng, b"".join(encode_et(trace)), [b"\n\0"])
+    assert_same(*both_ways(outcome_of, data))
+
+
+def outcome_of(data: bytes) -> Trace | str:
+    """The trace in some bytes, or what is wrong with them."""
+    try:
+        return decode_et(data)
+    except WireError as error:
+        return f"{error} at {error.at}"
+
+
+def assert_same(fast: Any, slow: Any) -> None:
+    """Codes into pools may differ; all else may not."""
+    if not isinstance(fast, Trace):
+        assert fast == slow
+        return
+    assert fast.nodes.same(slow.nodes)
+    assert difference(fast.edges, slow.edges) == ""
+    assert fast.metadata == slow.metadata
+
+
+@needs_kernel
+def test_records_that_are_unusual_are_left_to_python() -> None:
+    plain = varint(2) + b"\x08\x01"
+    assert compiled_nodes(plain, 0) is not None
+    long_tag = varint(3) + b"\x88\x00\x01"
+    metadata = varint(5) + b"\x0a\x03abc"
+    twice = b"".join(b"\x52\x05\x0a\x01a\x48\x01" for _ in range(2))
+    documented = b"\x52\x08\x0a\x01a\x12\x01b\x48\x01"
+    cut = varint(9) + b"\x08\x01"
+    for record in (long_tag, metadata, varint(len(twice)) + twice,
+                   varint(len(documented)) + documented, cut):  # fmt: skip
+        assert compiled_nodes(plain + record, 0) is None
+
+
+@needs_kernel
 @given(trace=traces(), name=st.sampled_from(["type", "layout", "offsets", "is_call"]))
 def test_columns_of_different_lengths_are_refused(trace: Trace, name: str) -> None:
     module, columns = kernel(), node_columns(trace)
@@ -197,6 +249,28 @@ def test_columns_of_different_lengths_are_refused(trace: Trace, name: str) -> No
     if len(trace.nodes) and (name != "is_call" or len(trace.edges)):
         with pytest.raises(ValueError, match="do not fit together"):
             module.NodeWriter(columns, [], [], [], [], [], [], [b""] * 13)
+
+
+# Linking
+
+NUMBERS = st.lists(st.integers(0, 3), max_size=40)
+
+
+@needs_kernel
+@given(left=NUMBERS, right=NUMBERS, most=st.integers(0, 20))
+def test_sequences_are_aligned_alike(left: list[int], right: list[int], most: int) -> None:
+    sides = np.array(left, np.int64), np.array(right, np.int64)
+    fast, slow = both_ways(_shortest_edit, *sides, most)
+    assert fast == slow
+
+
+@needs_kernel
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(0, 12)), max_size=30))
+def test_intervals_are_nested_alike(told: list[tuple[int, int, int]]) -> None:
+    lane, start, lasts = np.array(told, np.int64).reshape(-1, 3).T
+    order = np.lexsort((-lasts, start, lane))
+    fast, slow = both_ways(enclosing, lane, start, start + lasts, order)
+    assert fast.tolist() == slow.tolist()
 
 
 # Which code runs

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "et_reader.hpp"
 #include "et_records.hpp"
 #include "host_nodes.hpp"
 #include "profile_records.hpp"
+#include "sequences.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -324,6 +326,82 @@ class NodeWriter {
   Bytes out_;
 };
 
+nb::object enclosing_of(Column<int64_t> lane, Column<int64_t> start, Column<int64_t> end,
+                        Column<int64_t> order, int64_t last) {
+  if (start.size() != lane.size() || end.size() != lane.size()) {
+    throw nb::value_error("columns of different lengths");
+  }
+  std::vector<int64_t> parents;
+  Intervals intervals{lane.data(), start.data(), end.data(), lane.size()};
+  if (!enclosing(intervals, order.data(), order.size(), last, parents)) throw nb::index_error();
+  return array(std::move(parents));
+}
+
+nb::tuple shortest_edit(Column<int64_t> left, Column<int64_t> right, int64_t most) {
+  Runs runs = ShortestEdit(left.data(), static_cast<int64_t>(left.size()), right.data(),
+                           static_cast<int64_t>(right.size()))
+                  .find(most);
+  return nb::make_tuple(array(std::move(runs.left)), array(std::move(runs.right)),
+                        array(std::move(runs.size)));
+}
+
+EtTags et_tags(nb::list nodes, nb::list sources, nb::list operands, nb::list wire_types) {
+  EtTags tags;
+  uint8_t* order[] = {&tags.id,       &tags.name,   &tags.type,    &tags.start,
+                      &tags.duration, &tags.inputs, &tags.outputs, &tags.attribute};
+  size_t at = 0;
+  for (uint8_t* tag : order) *tag = nb::cast<uint8_t>(nodes[at++]);
+  for (size_t i = 0; i < tags.sources.size(); ++i) tags.sources[i] = nb::cast<uint8_t>(sources[i]);
+  for (size_t i = 0; i < tags.operands.size(); ++i) {
+    tags.operands[i] = nb::cast<uint8_t>(operands[i]);
+  }
+  for (nb::handle wire_type : wire_types) tags.wire_types.push_back(nb::cast<int>(wire_type));
+  return tags;
+}
+
+nb::tuple column_of(EtColumn& column) {
+  return nb::make_tuple(bytes_of(column.name), column.kind, array(std::move(column.rows)),
+                        array(std::move(column.numbers)), array(std::move(column.codes)),
+                        list_of(column.contents.values(), bytes_of));
+}
+
+nb::object read_nodes(nb::bytes data, size_t first, size_t piece, nb::list nodes, nb::list sources,
+                      nb::list operands, nb::list wire_types) {
+  EtTags tags = et_tags(nodes, sources, operands, wire_types);
+  EtReader found(tags, view_of(data), piece);
+  bool usual;
+  {
+    nb::gil_scoped_release release;
+    usual = first <= data.size() && found.read(first);
+  }
+  if (!usual) return nb::none();
+  nb::dict out;
+  out["at"] = array(std::move(found.at));
+  out["id"] = array(std::move(found.id));
+  out["type"] = array(std::move(found.type));
+  out["start_micros"] = array(std::move(found.start_us));
+  out["duration_micros"] = array(std::move(found.duration_us));
+  out["name"] = array(std::move(found.name));
+  out["inputs"] = array(std::move(found.inputs));
+  out["outputs"] = array(std::move(found.outputs));
+  out["ctrl_count"] = array(std::move(found.ctrl_count));
+  out["data_count"] = array(std::move(found.data_count));
+  out["sources"] = array(std::move(found.sources));
+  nb::list texts, columns, layouts, unknown;
+  for (size_t k = 0; k < tags.operands.size(); ++k) {
+    texts.append(list_of(found.operands, [k](const auto& text) { return bytes_of(text[k]); }));
+  }
+  for (EtColumn& column : found.columns) columns.append(column_of(column));
+  for (const auto& layout : found.layouts) {
+    layouts.append(nb::tuple(list_of(layout, [](int32_t n) { return nb::int_(n); })));
+  }
+  for (const auto& [row, field] : found.unknown) {
+    unknown.append(nb::make_tuple(row, bytes_of(field)));
+  }
+  return nb::make_tuple(out, list_of(found.names.values(), bytes_of), texts,
+                        array(std::move(found.layout)), layouts, columns, unknown);
+}
+
 }  // namespace
 }  // namespace kernel
 }  // namespace chakra_et
@@ -344,4 +422,8 @@ NB_MODULE(_native, m) {
            "columns"_a, "names"_a, "texts"_a, "layouts"_a, "attributes"_a, "last"_a, "extra"_a,
            "tags"_a)
       .def("write", &NodeWriter::write, "first"_a, "last"_a);
+  m.def("enclosing", &enclosing_of, "lane"_a, "start"_a, "end"_a, "order"_a, "last"_a);
+  m.def("shortest_edit", &shortest_edit, "left"_a, "right"_a, "most"_a);
+  m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,
+        "operands"_a, "wire_types"_a);
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from chakra_et.codes import codes
 from chakra_et.columns import Rows
+from chakra_et.kernel import kernel
 
 Sequence = Rows
 
@@ -79,6 +80,10 @@ def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[tuple[int
     each number of gaps, how far one gets in `left` on each diagonal (`left` place less `right`
     place). Nothing is matched where more than `most` items stand alone.
     """
+    if (module := kernel()) is not None:
+        sides = map(np.ascontiguousarray, (left, right))
+        columns = module.shortest_edit(*sides, most)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
     if abs(len(left) - len(right)) > most:
         return []
     reach = {1: 0}

@@ -7,6 +7,7 @@ from bisect import bisect_right
 import numpy as np
 
 from chakra_et.columns import NO_ROW, Rows
+from chakra_et.kernel import kernel
 from chakra_et.recording import DeviceTrace, Role
 
 
@@ -43,8 +44,11 @@ def enclosing(
     ones. An interval may end a little after the one that encloses it, by one digit of the file:
     profilers cut start and duration separately.
     """
-    result = np.full(len(lane), NO_ROW, np.int64)
     last = digit(start[order], end[order])
+    if (module := kernel()) is not None:
+        found: Rows = module.enclosing(*map(np.ascontiguousarray, (lane, start, end, order)), last)
+        return found
+    result = np.full(len(lane), NO_ROW, np.int64)
     lanes, starts, ends = lane.tolist(), start.tolist(), end.tolist()
     parents = result.tolist()
     # What is open, inner ones last. Those that end no later than what began inside them are left
