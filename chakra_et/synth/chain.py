@@ -1,0 +1,176 @@
+"""Markov chains of any order over keyed sequences: counts, likelihood, and the choice of orders.
+
+A sequence has a key, which is part of every context, so that chains of different keys do not mix.
+Probabilities of unseen contexts fall back to shorter ones (Witten and Bell, 1991), at last to the
+frequency of the token anywhere, and to one part of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.columns import Mask, Rows, count_up
+
+MOST_ORDER: Final = 24
+TURN_KIND, MASTER_KIND = -2, -1
+"""The kinds of sequences of turns, and of other marks."""
+LEAST_ORDER: Final = 1
+"""Of master sequences: without an order, phases would follow each other at random."""
+_FOLDS: Final = 5
+
+
+@dataclass
+class Sequences:
+    """Sequences one after the other: `first[s]` to `first[s + 1]` are the tokens of s.
+
+    `kind` tells which order a sequence is modelled with, `unit` which step of which rank it is of.
+    """
+
+    tokens: Rows
+    first: Rows
+    key: Rows
+    kind: Rows
+    unit: Rows
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def lengths(self) -> Rows:
+        """How many tokens each has."""
+        return np.diff(self.first)
+
+
+@dataclass
+class Events:
+    """Every token of every sequence, and its end: what is predicted."""
+
+    symbol: Rows
+    sequence: Rows
+    place: Rows
+    end: int
+
+    @classmethod
+    def of(cls, sequences: Sequences) -> Events:
+        """The events of sequences."""
+        end = int(sequences.tokens.max(initial=-1)) + 1
+        length = sequences.lengths + 1
+        sequence = np.repeat(np.arange(len(sequences)), length)
+        place = count_up(length)
+        symbol = np.full(len(sequence), end, np.int64)
+        symbol[place < sequences.lengths[sequence]] = sequences.tokens
+        return cls(symbol, sequence, place, end)
+
+
+def codes(*columns: Rows) -> Rows:
+    """One code for each distinct row of some columns of numbers from 0 on."""
+    code = columns[0]
+    for column in columns[1:]:
+        code = code * (int(column.max(initial=0)) + 1) + column
+        code = np.unique(code, return_inverse=True)[1].reshape(-1)
+    return code
+
+
+class Contexts:
+    """Codes of the contexts of all events, of one order after the other."""
+
+    def __init__(self, sequences: Sequences, events: Events) -> None:
+        self._events = events
+        self._key = sequences.key[events.sequence]
+        self._begins = events.place == 0
+        self.code = self._key
+
+    def longer(self) -> Rows:
+        """The codes for one token more; at the begin of a sequence, that it begins."""
+        before = np.append(0, self.code[:-1]) + 1
+        symbol = np.append(0, self._events.symbol[:-1]) + 1
+        before = np.where(self._begins, self._key + int(before.max(initial=0)) + 1, before)
+        self.code = codes(before, np.where(self._begins, 0, symbol))
+        return self.code
+
+
+def likelihoods(
+    sequences: Sequences, trained: Mask, orders: int = MOST_ORDER
+) -> tuple[Mask, npt.NDArray[np.float64]]:
+    """Bits that each event of sequences outside `trained` costs under chains of those inside.
+
+    Returns which events are outside, and bits[orders + 2, events outside]: row 0 is the frequency
+    of tokens alone, row k + 1 order k.
+    """
+    events = Events.of(sequences)
+    learned = trained[events.sequence]
+    test = ~learned
+    size = len(np.unique(events.symbol[learned])) + 1
+    probability = np.full(len(events.symbol), 1 / size)
+    rows = [_blended(np.zeros_like(events.symbol), events.symbol, learned, probability)]
+    contexts = Contexts(sequences, events)
+    context = contexts.code
+    for order in range(orders + 1):
+        if order:
+            context = contexts.longer()
+        rows.append(_blended(context, events.symbol, learned, rows[-1]))
+    return test, -np.log2(np.stack([row[test] for row in rows]))
+
+
+def _blended(
+    context: Rows, symbol: Rows, learned: Mask, shorter: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Probabilities of all events by counts of the learned ones, and by shorter contexts."""
+    pair = codes(context, symbol)
+    seen = np.bincount(context[learned], minlength=int(context.max(initial=0)) + 1)
+    times = np.bincount(pair[learned], minlength=int(pair.max(initial=0)) + 1)
+    first = np.unique(pair[learned], return_index=True)[1]
+    followers = np.bincount(context[learned][first], minlength=len(seen))
+    total = seen[context] + followers[context]
+    blended = (times[pair] + followers[context] * shorter) / np.maximum(total, 1)
+    return np.where(total > 0, blended, shorter)
+
+
+@dataclass
+class Choice:
+    """The order for each kind of sequence, and what held-out sequences cost in bits.
+
+    `bits` is by order, from 0 on, of all kinds together; `chosen` with the orders chosen.
+    """
+
+    orders: dict[int, int]
+    bits: list[float]
+    chosen: float
+
+
+def folds(units: Rows) -> Rows:
+    """The part, of up to five, in which each unit is held out."""
+    known = np.unique(units)
+    return np.searchsorted(known, units) % min(_FOLDS, max(len(known), 1))
+
+
+def choose_orders(sequences: Sequences) -> Choice:
+    """The order of each kind under which held-out units cost least."""
+    fold = folds(sequences.unit)
+    longest = int(min(MOST_ORDER, sequences.lengths.max(initial=0)))
+    found, kinds = [], []
+    for part in np.unique(fold).tolist():
+        test, bits = likelihoods(sequences, fold != part, longest)
+        found.append(bits)
+        kinds.append(sequences.kind[Events.of(sequences).sequence[test]])
+    bits, kind = np.concatenate(found, axis=1), np.concatenate(kinds)
+    orders, chosen = {}, 0.0
+    for one in np.unique(sequences.kind).tolist():
+        sums = bits[1:, kind == one].sum(axis=1)
+        least = min(LEAST_ORDER if one in (TURN_KIND, MASTER_KIND) else 0, longest)
+        orders[one] = least + int(np.argmin(np.round(sums[least:], 6)))
+        chosen += float(sums[orders[one]])
+    return Choice(orders, bits[1:].sum(axis=1).tolist(), chosen)
+
+
+def by_frequency(sequences: Sequences) -> float:
+    """Bits of held-out sequences under the frequencies of tokens alone."""
+    fold = folds(sequences.unit)
+    total = 0.0
+    for part in np.unique(fold).tolist():
+        total += float(likelihoods(sequences, fold != part, -1)[1].sum())
+    return total

@@ -1,0 +1,262 @@
+"""Chains as graphs: states where something is decided, and the tokens between them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.columns import Rows
+from chakra_et.synth.chain import Contexts, Events, Sequences
+
+END: Final = -1
+"""The target of an edge with which a sequence ends."""
+MOST_TOKENS: Final = 1 << 24
+"""No sequence is longer."""
+
+
+class ChainGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Edges between states, ordered by `source`, each with `length` of the `tokens` on its way.
+
+    `count` says how often it was taken. The chain of key k begins at `start[k]`, -1 for an unknown
+    key; its sequences had the lengths `lengths[k]`, `times[k]` times each.
+    """
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    count: tuple[int, ...]
+    length: tuple[int, ...]
+    tokens: tuple[int, ...]
+    start: tuple[int, ...]
+    lengths: tuple[tuple[int, ...], ...]
+    times: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        edges, states = len(self.source), max(self.source, default=-1) + 1
+        if not edges == len(self.target) == len(self.count) == len(self.length):
+            raise ValueError("columns of a chain differ in length")
+        if list(self.source) != sorted(self.source) or min(self.source, default=0) < 0:
+            raise ValueError("edges of a chain are not in order")
+        if any(not END <= t < states for t in (*self.target, *self.start)):
+            raise ValueError("a chain leads to a state that it does not have")
+        inner = [n for n, t in zip(self.length, self.target, strict=True) if t != END]
+        if min(self.length, default=0) < 0 or min(inner, default=1) < 1:
+            raise ValueError("an edge of a chain has no token")
+        if sum(self.length) != len(self.tokens) or min(self.count, default=1) < 1:
+            raise ValueError("a chain has other tokens or counts than its edges tell")
+        if not len(self.start) == len(self.lengths) == len(self.times):
+            raise ValueError("keys of a chain differ in number")
+        for lengths, times in zip(self.lengths, self.times, strict=True):
+            if len(lengths) != len(times) or min(times, default=1) < 1:
+                raise ValueError("lengths of a chain lack counts")
+            if not all(0 <= n <= MOST_TOKENS for n in lengths):
+                raise ValueError(f"a sequence has a length outside 0 to {MOST_TOKENS:,}")
+
+
+def chain_graph(sequences: Sequences, orders: dict[int, int], keys: int) -> ChainGraph:
+    """The graph of the chains of all keys, each of the order of its kind."""
+    events = Events.of(sequences)
+    state = _states(sequences, events, orders)
+    source, symbol, target, count = _transitions(events, state)
+    starts = np.full(keys, -1, np.int64)
+    starts[sequences.key] = state[events.place == 0]
+    return _joined(sequences, starts, source, symbol, target, count, events.end)
+
+
+def _states(sequences: Sequences, events: Events, orders: dict[int, int]) -> Rows:
+    """The context of each event, of the order of its kind."""
+    wanted = np.array([orders.get(k, 0) for k in sequences.kind.tolist()], np.int64)
+    order = wanted[events.sequence]
+    contexts = Contexts(sequences, events)
+    state = contexts.code.copy()
+    base = int(state.max(initial=0)) + 1
+    for number in range(1, int(order.max(initial=0)) + 1):
+        code = contexts.longer()
+        here = order == number
+        state[here] = code[here] + base
+        base += int(code.max(initial=0)) + 1
+    return np.unique(state, return_inverse=True)[1].reshape(-1)
+
+
+def _transitions(events: Events, state: Rows) -> tuple[Rows, Rows, Rows, Rows]:
+    """Distinct pairs of a state and a symbol, the states they lead to, and how often."""
+    width = events.end + 1
+    pair = state * width + events.symbol
+    distinct, first, count = np.unique(pair, return_index=True, return_counts=True)
+    after = np.append(state[1:], END)
+    target = np.where(events.symbol == events.end, END, after)[first]
+    return distinct // width, distinct % width, target, count
+
+
+def _joined(
+    sequences: Sequences,
+    starts: Rows,
+    source: Rows,
+    symbol: Rows,
+    target: Rows,
+    count: Rows,
+    end: int,
+) -> ChainGraph:
+    """Runs of states between which nothing is decided become one edge."""
+    states = int(source.max(initial=-1)) + 1
+    outs = np.bincount(source, minlength=states)
+    ins = np.bincount(target[target >= 0], minlength=states)
+    keep = (outs != 1) | (ins != 1)
+    keep[starts[starts >= 0]] = True
+    first = np.searchsorted(source, np.arange(states))
+    number = np.cumsum(keep) - 1
+    rows: list[tuple[int, int, int]] = []
+    texts: list[list[int]] = []
+    symbols, targets, kept = symbol.tolist(), target.tolist(), keep.tolist()
+    for edge in np.flatnonzero(keep[source]).tolist():
+        text, at = [], edge
+        while True:
+            if symbols[at] != end:
+                text.append(symbols[at])
+            to = targets[at]
+            if to == END or kept[to]:
+                break
+            at = int(first[to])
+        rows.append((int(number[source[edge]]), END if to == END else int(number[to]),
+                     int(count[edge])))  # fmt: skip
+        texts.append(text)
+    begin = [int(number[s]) if s >= 0 else END for s in starts.tolist()]
+    lengths, times = _lengths(sequences, len(starts))
+    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+    return ChainGraph(
+        columns[0], columns[1], columns[2], tuple(map(len, texts)),
+        tuple(t for text in texts for t in text), tuple(begin), lengths, times,
+    )  # fmt: skip
+
+
+def _lengths(
+    sequences: Sequences, keys: int
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    lengths: list[tuple[int, ...]] = [()] * keys
+    times: list[tuple[int, ...]] = [()] * keys
+    order = np.argsort(sequences.key, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(sequences.key[order])) + 1):
+        if len(rows):
+            found, counts = np.unique(sequences.lengths[rows], return_counts=True)
+            key = int(sequences.key[rows[0]])
+            lengths[key], times[key] = tuple(found.tolist()), tuple(counts.tolist())
+    return tuple(lengths), tuple(times)
+
+
+_MOST_CELLS: Final = 1 << 24
+"""So many probabilities are held to reach a length exactly; else a walk is cut."""
+
+
+class Walker:
+    """Draws sequences of a graph. The length is drawn first, and the way is one that reaches it."""
+
+    def __init__(self, graph: ChainGraph) -> None:
+        self._graph = graph
+        self._source = np.array(graph.source, np.int64)
+        self._target = np.array(graph.target, np.int64)
+        self._count = np.array(graph.count, np.float64)
+        self._length = np.array(graph.length, np.int64)
+        self._tokens = np.array(graph.tokens, np.int64)
+        ends = np.cumsum(self._length)
+        self._text = list(zip((ends - self._length).tolist(), ends.tolist(), strict=True))
+        states = int(self._source.max(initial=-1)) + 1
+        self._first = np.searchsorted(self._source, np.arange(states + 1))
+        total = np.add.reduceat(self._count, self._first[:-1]) if states else np.zeros(0)
+        self._share = self._count / np.maximum(total[self._source], 1)
+        self._ways: dict[int, _Ways | None] = {}
+
+    def knows(self, key: int) -> bool:
+        """Whether sequences of this key were learned."""
+        return 0 <= key < len(self._graph.start) and self._graph.start[key] >= 0
+
+    def walk(self, key: int, random: np.random.Generator) -> Rows:
+        """A sequence of a key."""
+        lengths = np.array(self._graph.lengths[key], np.int64)
+        times = np.array(self._graph.times[key], np.float64)
+        length = int(lengths[0]) if len(lengths) == 1 else int(
+            random.choice(lengths, p=times / times.sum())
+        )  # fmt: skip
+        if key not in self._ways:
+            self._ways[key] = self._find_ways(key, int(lengths.max(initial=0)))
+        return self._walked(self._graph.start[key], length, self._ways[key], random)
+
+    def _walked(
+        self, state: int, left: int, ways: _Ways | None, random: np.random.Generator
+    ) -> Rows:
+        pieces = []
+        while state != END and left >= 0:
+            low, high = int(self._first[state]), int(self._first[state + 1])
+            edge = low
+            if high - low > 1:
+                weight = self._weights(low, high, left, ways)
+                edge += int(np.searchsorted(np.cumsum(weight), random.random() * weight.sum()))
+                edge = min(edge, high - 1)
+            begin, end = self._text[edge]
+            pieces.append(self._tokens[begin : min(end, begin + left)])
+            left -= end - begin
+            state = int(self._target[edge])
+            if left <= 0 and ways is None:
+                break
+        return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+
+    def _weights(
+        self, low: int, high: int, left: int, ways: _Ways | None
+    ) -> npt.NDArray[np.float64]:
+        share = self._share[low:high]
+        if ways is None:
+            return share
+        after = left - self._length[low:high]
+        weight = share * ways.chance(self._target[low:high], after)
+        return weight if weight.sum() > 0 else share
+
+    def _find_ways(self, key: int, longest: int) -> _Ways | None:
+        """How likely each state reaches the end with so many tokens; None if that is too much."""
+        reached, edges = self._reached(self._graph.start[key])
+        if (longest + 1) * len(reached) > _MOST_CELLS:
+            return None
+        if len(edges) == len(reached):
+            # One way out of each state: there is nothing to decide.
+            return _Ways({}, np.ones((1, 1)))
+        number = {state: i for i, state in enumerate(reached)}
+        order = edges[np.argsort(self._length[edges], kind="stable")]
+        length = self._length[order]
+        source = np.array([number[s] for s in self._source[order].tolist()], np.int64)
+        ends = self._target[order] == END
+        target = np.array([number.get(t, 0) for t in self._target[order].tolist()], np.int64)
+        chance = np.zeros((longest + 1, len(reached)))
+        upto = np.searchsorted(length, np.arange(longest + 1), side="right")
+        share = self._share[order]
+        for left in range(longest + 1):
+            n = int(upto[left])
+            after = left - length[:n]
+            reach = np.where(ends[:n], after == 0, chance[after, target[:n]])
+            chance[left] = np.bincount(source[:n], share[:n] * reach, minlength=len(reached))
+        return _Ways(number, chance)
+
+    def _reached(self, start: int) -> tuple[list[int], Rows]:
+        """The states that a start leads to, and their edges."""
+        found, seen = [start], {start}
+        for state in found:
+            for edge in range(int(self._first[state]), int(self._first[state + 1])):
+                to = int(self._target[edge])
+                if to != END and to not in seen:
+                    seen.add(to)
+                    found.append(to)
+        pieces = [np.arange(self._first[s], self._first[s + 1]) for s in found]
+        return found, np.concatenate(pieces)
+
+
+class _Ways:
+    """`chance(states, left)`: how likely each reaches the end with exactly so many tokens."""
+
+    def __init__(self, number: dict[int, int], table: npt.NDArray[np.float64]) -> None:
+        self._number, self._table = number, table
+
+    def chance(self, states: Rows, left: Rows) -> npt.NDArray[np.float64]:
+        result = np.where(states == END, left == 0, 0.0)
+        for i, (state, after) in enumerate(zip(states.tolist(), left.tolist(), strict=True)):
+            if state != END and after >= 0:
+                result[i] = self._table[after, self._number[state]]
+        return result

@@ -1,0 +1,204 @@
+"""The model file: what was learned of workloads, as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from chakra_et.anonymise.pseudonyms import FAMILIES
+from chakra_et.columns import Rows
+from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
+from chakra_et.errors import FormatError
+from chakra_et.io.output import atomic_output
+from chakra_et.io.source import blocks
+from chakra_et.synth.graph import ChainGraph
+from chakra_et.synth.mixtures import Mixture
+from chakra_et.synth.phases import PHASES
+from chakra_et.synth.sketches import Sketch
+from chakra_et.synth.tokens import FREE, Token
+from chakra_et.synth.view import ABSENT, COMMUNICATION, DEEPEST, SIZES
+from chakra_et.synth.worlds import World
+
+FORMAT: Final = "chakra-et synth model 1"
+_MOST_BYTES: Final = 1 << 28
+_REMEDY: Final = "Fit it anew with `chakra synth fit`."
+_LARGEST: Final = 1 << 62
+_MOST_DISTANCE: Final = 1 << 30
+
+
+class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far back the source of an edge lies on its lane, and how often."""
+
+    values: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.values) == len(self.counts) or min(self.counts) < 1:
+            raise ValueError("distances lack values or counts")
+        if not all(0 < v <= _MOST_DISTANCE for v in self.values):
+            raise ValueError("a distance is below 1")
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A neural sequence model: names of its weights, their shapes, and base64 of float16."""
+
+    width: int
+    weights: dict[str, tuple[tuple[int, ...], str]]
+
+
+class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How well held-out steps or ranks were foreseen, in bits per event.
+
+    `orders` has the chosen order of each phase, and of the master sequence. `bits` is by order;
+    `chosen` is with these orders, `nothing` by frequencies alone, `neural` by that learner.
+    """
+
+    orders: dict[str, int]
+    bits: tuple[float, ...]
+    chosen: float
+    nothing: float
+    neural: float | None = None
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was learned of runs whose ranks lie alike.
+
+    `tokens` are kinds of rows, with `durations`, `delays` and (of communication) `waits` for other
+    ranks, in ns, by token; `distances` has one entry for each slot of each token, one after the
+    other; `free` has mixtures by token and place in SIZES.
+    `marks` are pairs of tokens, of the row before and of the mark itself. `masters` draws marks: by
+    role those with which phases begin, then by `spans`, pairs of them, the communication between.
+    `fills` draws the tokens between two marks, `gaps`. Where marks of ranks fit together only as
+    they were seen, `joint` has those of whole steps, by role. `nodes` and `communication_ns`, `compute_ns` are
+    sums of a mean step of a rank; `batch` is the batch that the runs told.
+    """
+
+    world: World
+    runs: int
+    ranks: int
+    steps: int
+    batch: float | None
+    nodes: int
+    communication_ns: int
+    compute_ns: int
+    lanes: tuple[tuple[int, int], ...]
+    families: tuple[str, ...]
+    tokens: tuple[Token, ...]
+    durations: tuple[Sketch, ...]
+    delays: dict[int, Sketch]
+    waits: dict[int, Sketch]
+    distances: tuple[Distances, ...]
+    free: dict[int, tuple[Mixture | None, Mixture | None, Mixture | None]]
+    marks: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int], ...]
+    gaps: tuple[tuple[int, int], ...]
+    masters: ChainGraph
+    fills: ChainGraph
+    joint: tuple[tuple[tuple[int, ...], ...], ...]
+    evidence: Evidence
+    network: Network | None = None
+
+    def __post_init__(self) -> None:
+        for token in self.tokens:
+            _check_token(token, self)
+        if len(self.durations) != len(self.tokens):
+            raise ValueError("tokens and durations differ in number")
+        if len(self.distances) != sum(len(token.slots) for token in self.tokens):
+            raise ValueError("slots and distances differ in number")
+        if set(self.families) - set(FAMILIES):
+            raise ValueError("a family is unknown")
+        count = len(self.tokens)
+        used = (*self.fills.tokens, *self.delays, *self.waits, *self.free,
+                *(token for mark in self.marks for token in mark if token != ABSENT))  # fmt: skip
+        if used and not 0 <= min(used) <= max(used) < count:
+            raise ValueError("a sequence has a token that there is not")
+        marks = (*self.masters.tokens, *(m for step in self.joint for role in step for m in role),
+                 *(m for pair in (*self.spans, *self.gaps) for m in pair if m != ABSENT))  # fmt: skip
+        if marks and not 0 <= min(marks) <= max(marks) < len(self.marks):
+            raise ValueError("a sequence has a mark that there is not")
+        if any(token == ABSENT for _, token in self.marks):
+            raise ValueError("a mark has no token")
+        if any(self.tokens[t].type in COMMUNICATION for t in self.fills.tokens):
+            raise ValueError("communication stands outside the master sequence")
+        if any(len(step) != self.world.roles for step in self.joint):
+            raise ValueError("a step lacks a role")
+        keys = self.world.roles + len(self.spans), len(self.gaps)
+        if keys != (len(self.masters.start), len(self.fills.start)):
+            raise ValueError("pairs of marks and chains between them differ in number")
+        if min(self.communication_ns, self.compute_ns, self.nodes, self.steps) < 0:
+            raise ValueError("a sum is below 0")
+
+    @property
+    def share(self) -> float:
+        """The share of communication in the times of all nodes of a mean step."""
+        return self.communication_ns / max(self.communication_ns + self.compute_ns, 1)
+
+
+def _check_token(token: Token, part: Part) -> None:
+    families, lanes, axes = len(part.families), len(part.lanes), part.world.axes
+    talks = token.type in COMMUNICATION
+    sound = (
+        0 <= token.phase < len(PHASES)
+        and token.type in set(NodeType) - {NodeType.INVALID, NodeType.METADATA}
+        and 0 <= token.family < families
+        and 0 <= token.lane < lanes
+        and 0 <= token.depth <= DEEPEST
+        and (token.collective in {ABSENT, *CollectiveType})
+        and ABSENT <= token.kin < len(part.world.kin)
+        and (token.type != NodeType.COMM_COLL) == (token.kin == ABSENT)
+        and (talks and token.type != NodeType.COMM_COLL) == (token.peer is not None)
+        and all(axis in axes and steps for axis, steps in token.peer or ())
+        and len(token.sizes) == len(SIZES)
+        and all(FREE <= size <= _LARGEST for size in token.sizes)
+        and all(k in set(EdgeKind) and 0 <= lane < lanes for k, lane in token.slots)
+    )
+    if not sound:
+        raise ValueError(f"a token is none of this format: {token}")
+
+
+class SynthModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parts of runs that lie differently, and which learner draws sequences."""
+
+    format: str
+    learner: str
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ValueError(f"the format is {self.format!r}, not {FORMAT!r}")
+        if self.learner not in ("markov", "neural") or not self.parts:
+            raise ValueError("a learner is unknown, or there is nothing learned")
+
+
+def save_model(model: SynthModel, path: str | Path) -> None:
+    """Write a model, packed if the name ends in `.gz` or `.zst`; equal models give equal bytes."""
+    with atomic_output(path) as stream:
+        stream.write(msgspec.json.encode(model))
+
+
+def load_model(path: str | Path) -> SynthModel:
+    """Read a model. Raises FormatError for what is none."""
+    parts, total = [], 0
+    for block in blocks(path):
+        parts.append(block)
+        total += len(block)
+        if total > _MOST_BYTES:
+            raise FormatError(
+                f"more than {_MOST_BYTES >> 20} MiB, too much for a model", path=path, remedy=_REMEDY
+            )
+    try:
+        return msgspec.json.decode(b"".join(parts), type=SynthModel)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            f"no model of `chakra synth fit`: {error}", path=path, remedy=_REMEDY
+        ) from error
+
+
+def slot_starts(tokens: tuple[Token, ...]) -> Rows:
+    """Where the slots of each token begin in the list of all: int64[tokens + 1]."""
+    starts = np.zeros(len(tokens) + 1, np.int64)
+    np.cumsum([len(token.slots) for token in tokens], out=starts[1:])
+    return starts

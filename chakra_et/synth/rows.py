@@ -1,0 +1,261 @@
+"""The columns of one sampled rank: types, lanes, sizes, times and edges of all rows at once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chakra_et.build import Workload
+from chakra_et.build.operation import Operation
+from chakra_et.build.places import Place
+from chakra_et.columns import Rows as Column
+from chakra_et.columns import count_up
+from chakra_et.definitions import Kind, NodeType
+from chakra_et.model import UNKNOWN_NS, AttributeTable, EdgeKind, Edges, Nodes, Trace
+from chakra_et.synth.masters import Master, drawn_sizes
+from chakra_et.synth.model import Part, slot_starts
+from chakra_et.synth.phases import PHASES
+from chakra_et.synth.scaling import Scaling
+from chakra_et.synth.sketches import Sketch, SketchTable
+from chakra_et.synth.view import ABSENT, COMMUNICATION, HOST, STREAM, last_of_depth
+
+_LAG_NS: Final = 20_000
+"""Delays up to this are those of front ends; longer ones are told as late."""
+_NOWHERE: Final[Place] = ("", 0)
+
+
+class Rows:
+    """A rank as `write_programs` takes it: its trace, and what it communicates."""
+
+    def __init__(
+        self, workload: Workload, trace: Trace, operations: list[Operation], of: Column
+    ) -> None:
+        self.workload = workload
+        self.operations = operations
+        self.operation_of = np.maximum(of, 0)
+        self.communication: npt.NDArray[np.int64] = np.flatnonzero(of >= 0)
+        self.places = [_NOWHERE] * len(self.communication)
+        self._trace = trace
+
+    def trace(self, rank: int) -> Trace:
+        """The trace of the rank that these rows were drawn for."""
+        assert self._trace.rank == rank
+        return self._trace
+
+
+class Drawer:
+    """Draws what tokens leave open, for one rank after the other."""
+
+    def __init__(self, part: Part, workload: Workload, scaling: Scaling) -> None:
+        self._part, self._workload, self._scaling = part, workload, scaling
+        tokens = part.tokens
+        self._durations = SketchTable(list(part.durations))
+        none = Sketch((), (), ())
+        self._delays = SketchTable([part.delays.get(t, none) for t in range(len(tokens))])
+        self._waits = SketchTable([part.waits.get(t, none) for t in range(len(tokens))])
+        self._type = np.array([t.type for t in tokens], np.int64)
+        self._lane = np.array([t.lane for t in tokens], np.int64)
+        self._depth = np.array([t.depth for t in tokens], np.int64)
+        self._phase = np.array([t.phase for t in tokens], np.int64)
+        self._family = np.array([t.family for t in tokens], np.int64)
+        self._called = np.array([t.called for t in tokens], np.bool_)
+        self._step = np.array([t.step for t in tokens], np.bool_)
+        self._lane_kind = np.array([kind for kind, _ in part.lanes], np.int64)
+        self._lane_number = np.array([number for _, number in part.lanes], np.int64)
+        self._slots = _SlotTable(part)
+
+    def rows(
+        self, rank: int, master: Master, tokens: Column, mark: Column, random: np.random.Generator
+    ) -> Rows:
+        """The rows of a rank, of tokens, and for each its mark in the master or -1."""
+        operation = np.where(mark >= 0, master.operation[mark], -1)
+        sizes = drawn_sizes(self._part, tokens, self._scaling, random)
+        talks = operation >= 0
+        sizes[talks] = master.sizes[mark[talks]]
+        # A group of one rank has nothing to communicate: the row stays as one that takes no time.
+        alone = np.isin(self._type[tokens], COMMUNICATION) & ~talks
+        duration = self._times(rank, master, tokens, mark, operation, random)
+        duration[alone] = 0
+        sizes[alone] = ABSENT
+        names, name_code = self._names(tokens, operation, master)
+        nodes = Nodes(
+            id=np.arange(1, len(tokens) + 1, dtype=np.uint64),
+            type=np.where(alone, NodeType.COMP, self._type[tokens]).astype(np.int32),
+            name_code=name_code,
+            names=names,
+            start_ns=np.full(len(tokens), UNKNOWN_NS, np.int64),
+            duration_ns=duration,
+            exact_duration=np.ones(len(tokens), np.bool_),
+        )
+        self._attributes(nodes.attributes, tokens, sizes, random)
+        self._communication(nodes.attributes, rank, operation, master.operations)
+        trace = Trace(nodes, self._edges(tokens, random), self._workload.metadata(rank))
+        return Rows(self._workload, trace, master.operations, operation)
+
+    def _times(
+        self,
+        rank: int,
+        master: Master,
+        tokens: Column,
+        mark: Column,
+        operation: Column,
+        random: np.random.Generator,
+    ) -> Column:
+        """Durations; of communication the shared one, and a wait on all ranks but the last one."""
+        drawn = self._durations.draw(tokens, random)
+        duration = np.rint(drawn * self._scaling.time[tokens]).astype(np.int64)
+        rows = np.flatnonzero(operation >= 0)
+        if len(rows):
+            place, size = self._places(rank, master.operations)
+            at = operation[rows]
+            waits = self._waits.draw(tokens[rows], random)
+            waits[master.last[mark[rows]] % size[at] == place[at]] = 0
+            duration[rows] = master.duration_ns[mark[rows]] + waits
+        return duration
+
+    def _places(self, rank: int, operations: list[Operation]) -> tuple[Column, Column]:
+        """The rank's place among the members of each operation, and how many there are."""
+        found = {}
+        for name, family in self._workload.families.items():
+            group = int(family.group_of[rank])
+            where = family.members[group].tolist().index(rank) if group >= 0 else 0
+            found[name] = where, family.size
+        pairs = [found.get(op.family or "", (0, 2)) for op in operations]
+        place, size = np.array(pairs, np.int64).reshape(-1, 2).T
+        return place, size
+
+    def _names(
+        self, tokens: Column, operation: Column, master: Master
+    ) -> tuple[list[str], npt.NDArray[np.int32]]:
+        """Families for names; collectives are called by their type, and steps as profilers do."""
+        families = list(self._part.families)
+        kinds = [op.name for op in master.operations]
+        code = self._family[tokens].copy()
+        talks = operation >= 0
+        code[talks] = operation[talks] + len(families)
+        steps = np.flatnonzero(self._step[tokens])
+        code[steps] = np.arange(len(steps)) + len(families) + len(kinds)
+        names = [*families, *kinds, *(f"ProfilerStep#{n}" for n in range(1, len(steps) + 1))]
+        return names, code.astype(np.int32)
+
+    def _attributes(
+        self, table: AttributeTable, tokens: Column, sizes: Column, random: np.random.Generator
+    ) -> None:
+        lane = self._lane[tokens]
+        kind, number = self._lane_kind[lane], self._lane_number[lane]
+        talks = np.isin(self._type[tokens], COMMUNICATION)
+        table.add("is_cpu_op", Kind.BOOL, (kind == HOST) & ~talks)
+        for name, of_kind, first in (("thread", HOST, 1), ("stream", STREAM, 0)):
+            _add(table, name, Kind.INT64, number + first, kind == of_kind)
+        _add(table, "num_ops", Kind.INT64, sizes[:, 0], sizes[:, 0] != ABSENT)
+        there = sizes[:, 1] != ABSENT
+        _add(table, "tensor_size", Kind.UINT64, sizes[:, 1].astype(np.uint64), there)
+        _add(table, "comm_size", Kind.INT64, sizes[:, 2], sizes[:, 2] != ABSENT)
+        phase = self._phase[tokens]
+        rows = np.flatnonzero(phase)
+        if len(rows):
+            table.add("phase", Kind.STRING, [PHASES[p] for p in phase[rows].tolist()], rows)
+        delay = self._delays.draw(tokens, random)
+        _add(table, "lag_ns", Kind.INT64, delay, (delay > 0) & (delay <= _LAG_NS))
+        _add(table, "late_ns", Kind.INT64, delay, delay > _LAG_NS)
+
+    def _communication(
+        self, table: AttributeTable, rank: int, operation: Column, operations: list[Operation]
+    ) -> None:
+        """Types, tags, groups and peers: groups and peers stand last, as in what is built."""
+        workload, rows = self._workload, np.flatnonzero(operation >= 0)
+        if len(rows) == 0:
+            return
+        families = workload.families
+        grid = workload.grid
+        told: dict[str, list[Any]] = {
+            name: [] for name in ("comm_type", "comm_tag", "pg_name", "comm_src", "comm_dst")
+        }
+        for op in operations:
+            peer = None if op.peer is None else int(op.peer.of(grid, rank))
+            sends = op.type == NodeType.COMM_SEND
+            told["comm_type"].append(op.collective)
+            told["comm_tag"].append(op.tag)
+            told["pg_name"].append(op.family and str(families[op.family].number(rank)))
+            told["comm_src"].append(None if peer is None else rank if sends else peer)
+            told["comm_dst"].append(None if peer is None else peer if sends else rank)
+        kinds = (Kind.INT64, Kind.INT32, Kind.STRING, Kind.INT32, Kind.INT32)
+        for (name, values), kind in zip(told.items(), kinds, strict=True):
+            there = np.array([value is not None for value in values], np.bool_)
+            mine = rows[there[operation[rows]]]
+            if len(mine):
+                table.add(name, kind, [values[i] for i in operation[mine].tolist()], mine)
+
+    def _edges(self, tokens: Column, random: np.random.Generator) -> Edges:
+        count = len(tokens)
+        lane, depth = self._lane[tokens], self._depth[tokens]
+        called = np.flatnonzero(self._called[tokens])
+        caller = last_of_depth(lane, depth - 1, lane, depth)[called]
+        target, source, kind = self._slots.draw(tokens, lane, random)
+        there = caller >= 0
+        target = np.concatenate([called[there], target])
+        source = np.concatenate([caller[there], source])
+        calls = np.full(int(there.sum()), EdgeKind.CALL, np.int64)
+        kind = np.concatenate([calls, kind]).astype(np.uint8)
+        ids = (source + 1).astype(np.uint64)
+        return Edges.collect(count, target, ids, kind, np.zeros(len(kind), np.bool_))
+
+
+def _add(
+    table: AttributeTable, name: str, kind: Kind, values: npt.NDArray[Any], mask: npt.NDArray[Any]
+) -> None:
+    """An attribute of the rows of a mask."""
+    rows = np.flatnonzero(mask)
+    if len(rows):
+        table.add(name, kind, values[rows], rows)
+
+
+class _SlotTable:
+    """The slots of all tokens side by side, to draw all edges of a rank at once."""
+
+    def __init__(self, part: Part) -> None:
+        self._first = slot_starts(part.tokens)
+        slots = [slot for token in part.tokens for slot in token.slots]
+        self._kind = np.array([kind for kind, _ in slots], np.int64)
+        self._lane = np.array([lane for _, lane in slots], np.int64)
+        place = count_up(np.diff(self._first))
+        same = np.append(False, np.array([a == b for a, b in zip(slots, slots[1:])], np.bool_))  # noqa: B905 - neighbours
+        self._again = same[: len(slots)] & (place > 0)
+        sizes = np.array([len(d.values) for d in part.distances], np.int64)
+        self._values = np.array([v for d in part.distances for v in d.values], np.int64)
+        shares = [np.cumsum(d.counts) / sum(d.counts) for d in part.distances]
+        self._keys = (
+            np.concatenate(shares) + np.repeat(np.arange(len(sizes)), sizes)
+            if shares
+            else np.zeros(0)
+        )
+
+    def draw(
+        self, tokens: Column, lane: Column, random: np.random.Generator
+    ) -> tuple[Column, Column, Column]:
+        """Targets, sources and kinds of edges; a source before the first row is left out."""
+        counts = self._first[tokens + 1] - self._first[tokens]
+        target = np.repeat(np.arange(len(tokens)), counts)
+        slot = np.repeat(self._first[tokens], counts) + count_up(counts)
+        if len(slot) == 0:
+            return target, slot, slot
+        at = np.searchsorted(self._keys, slot + random.random(len(slot)), side="right")
+        back = _summed(self._values[np.minimum(at, len(self._values) - 1)], self._again[slot])
+        order = np.argsort(lane, kind="stable")
+        placed = lane[order] * len(lane) + order
+        wanted = self._lane[slot] * len(lane)
+        begin = np.searchsorted(placed, wanted)
+        where = np.searchsorted(placed, wanted + target) - back
+        there = where >= begin
+        source = order[np.maximum(where, 0)]
+        return target[there], source[there], self._kind[slot][there]
+
+
+def _summed(values: Column, again: npt.NDArray[np.bool_]) -> Column:
+    """Running sums that begin anew wherever `again` is false."""
+    total = np.cumsum(values)
+    first = np.flatnonzero(~again)
+    lengths = np.diff(np.append(first, len(values)))
+    return np.asarray(total - np.repeat(total[first] - values[first], lengths))
