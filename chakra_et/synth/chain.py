@@ -18,6 +18,7 @@ from chakra_et.columns import Mask, Rows, count_up
 MOST_ORDER: Final = 24
 TURN_KIND, MASTER_KIND = -2, -1
 """The kinds of sequences of turns, and of other marks."""
+_MOST_VISITS: Final = 1 << 10
 LEAST_ORDER: Final = 1
 """Of master sequences: without an order, phases would follow each other at random."""
 _FOLDS: Final = 5
@@ -98,8 +99,8 @@ def likelihoods(
 ) -> tuple[Mask, npt.NDArray[np.float64]]:
     """Bits that each event of sequences outside `trained` costs under chains of those inside.
 
-    Returns which events are outside, and bits[orders + 2, events outside]: row 0 is the frequency
-    of tokens alone, row k + 1 order k.
+    Returns which events are outside, and bits[2, orders + 2, events outside]: of the first, row 0
+    is the frequency of tokens alone, row k + 1 order k; of the second, contexts count visits.
     """
     events = Events.of(sequences)
     learned = trained[events.sequence]
@@ -107,13 +108,17 @@ def likelihoods(
     size = len(np.unique(events.symbol[learned])) + 1
     probability = np.full(len(events.symbol), 1 / size)
     rows = [_blended(np.zeros_like(events.symbol), events.symbol, learned, probability)]
+    counting = [rows[0]]
     contexts = Contexts(sequences, events)
     context = contexts.code
     for order in range(orders + 1):
         if order:
             context = contexts.longer()
         rows.append(_blended(context, events.symbol, learned, rows[-1]))
-    return test, -np.log2(np.stack([row[test] for row in rows]))
+        counted = codes(context, visits(events, context))
+        counting.append(_blended(counted, events.symbol, learned, rows[-1]))
+    every = np.stack([[row[test] for row in kind] for kind in (rows, counting)])
+    return test, -np.log2(every)
 
 
 def _blended(
@@ -130,14 +135,36 @@ def _blended(
     return np.where(total > 0, blended, shorter)
 
 
+def visits(events: Events, context: Rows) -> Rows:
+    """How often each context was met before in its sequence."""
+    order = np.lexsort((context, events.sequence))
+    same = (np.diff(context[order]) == 0) & (np.diff(events.sequence[order]) == 0)
+    first = np.flatnonzero(np.append(True, ~same))
+    count = np.empty(len(order), np.int64)
+    count[order] = count_up(np.diff(np.append(first, len(order))))
+    return np.minimum(count, _MOST_VISITS)
+
+
+@dataclass(frozen=True)
+class Order:
+    """How many tokens a context has, and whether it counts how often it was met in its sequence.
+
+    Who counts knows how often a loop, such as one over layers, has run.
+    """
+
+    tokens: int
+    counts: bool = False
+
+
 @dataclass
 class Choice:
     """The order for each kind of sequence, and what held-out sequences cost in bits.
 
-    `bits` is by order, from 0 on, of all kinds together; `chosen` with the orders chosen.
+    `bits` is by order, from 0 on, of all kinds together, without counting; `chosen` with the orders
+    chosen.
     """
 
-    orders: dict[int, int]
+    orders: dict[int, Order]
     bits: list[float]
     chosen: float
 
@@ -157,14 +184,15 @@ def choose_orders(sequences: Sequences) -> Choice:
         test, bits = likelihoods(sequences, fold != part, longest)
         found.append(bits)
         kinds.append(sequences.kind[Events.of(sequences).sequence[test]])
-    bits, kind = np.concatenate(found, axis=1), np.concatenate(kinds)
+    bits, kind = np.concatenate(found, axis=2)[:, 1:], np.concatenate(kinds)
     orders, chosen = {}, 0.0
     for one in np.unique(sequences.kind).tolist():
-        sums = bits[1:, kind == one].sum(axis=1)
+        sums = np.round(bits[:, :, kind == one].sum(axis=2), 6)
         least = min(LEAST_ORDER if one in (TURN_KIND, MASTER_KIND) else 0, longest)
-        orders[one] = least + int(np.argmin(np.round(sums[least:], 6)))
-        chosen += float(sums[orders[one]])
-    return Choice(orders, bits[1:].sum(axis=1).tolist(), chosen)
+        best = np.unravel_index(np.argmin(sums[:, least:]), sums[:, least:].shape)
+        orders[one] = Order(least + int(best[1]), bool(best[0]))
+        chosen += float(sums[best[0], orders[one].tokens])
+    return Choice(orders, bits[0].sum(axis=1).tolist(), chosen)
 
 
 def by_frequency(sequences: Sequences) -> float:
@@ -172,5 +200,5 @@ def by_frequency(sequences: Sequences) -> float:
     fold = folds(sequences.unit)
     total = 0.0
     for part in np.unique(fold).tolist():
-        total += float(likelihoods(sequences, fold != part, -1)[1].sum())
+        total += float(likelihoods(sequences, fold != part, -1)[1][0].sum())
     return total

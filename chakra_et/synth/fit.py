@@ -15,11 +15,11 @@ from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
 from chakra_et.replay.matching import match_communication
-from chakra_et.synth.chain import MASTER_KIND, TURN_KIND, Sequences, by_frequency, choose_orders
+from chakra_et.synth.chain import MASTER_KIND, TURN_KIND, Order, Sequences, by_frequency, choose_orders
 from chakra_et.synth.corpus import BEGIN, Corpus, Parsed, Run, corpus_of, flat_of, parse, read_run
 from chakra_et.synth.graph import chain_graph
 from chakra_et.synth.mixtures import Mixture, mixture
-from chakra_et.synth.model import FORMAT, Distances, Evidence, Network, Part, SynthModel
+from chakra_et.synth.model import FORMAT, Distances, Evidence, Network, Part, SynthModel, Variant
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.sketches import Sketch, sketch
 from chakra_et.synth.tokens import FREE
@@ -141,7 +141,7 @@ def _part(
         durations=durations,
         delays=_delays(corpus),
         waits=waits,
-        distances=_distances(corpus),
+        variants=_variants(corpus),
         free=_free(corpus),
         marks=tuple(parsed.marks),
         spans=tuple(parsed.spans),
@@ -165,7 +165,7 @@ def _for_evidence(corpus: Corpus, parsed: Parsed) -> tuple[Sequences, int]:
     return parse(corpus, parsed.before, _BLOCKS).sequences, _BLOCKS
 
 
-def _evidence(corpus: Corpus, parsed: Parsed) -> tuple[Parsed, Evidence, dict[int, int]]:
+def _evidence(corpus: Corpus, parsed: Parsed) -> tuple[Parsed, Evidence, dict[int, Order]]:
     """The orders that held-out steps or ranks choose, and bits for each node of them."""
     parted, blocks = _for_evidence(corpus, parsed)
     choice = choose_orders(parted)
@@ -173,7 +173,7 @@ def _evidence(corpus: Corpus, parsed: Parsed) -> tuple[Parsed, Evidence, dict[in
     nodes = max(len(flat.tokens), 1)
     names = {TURN_KIND: TURNS, MASTER_KIND: MASTER, **dict(enumerate(PHASES))}
     evidence = Evidence(
-        orders={names[kind]: order for kind, order in choice.orders.items()},
+        orders={names[kind]: (o.tokens, o.counts) for kind, o in choice.orders.items()},
         bits=tuple(round(bits / nodes, 6) for bits in choice.bits),
         chosen=round(choice.chosen / nodes, 6),
         nothing=round(by_frequency(flat) / nodes, 6),
@@ -317,20 +317,25 @@ def _delays(corpus: Corpus) -> dict[int, Sketch]:
     return {token: sketch(values) for token, values in sorted(found.items()) if values.any()}
 
 
-def _distances(corpus: Corpus) -> tuple[Distances, ...]:
-    """The distances of all slots of all tokens."""
-    tokens = corpus.vocabulary.tokens
-    starts = np.zeros(len(tokens) + 1, np.int64)
-    np.cumsum([len(token.slots) for token in tokens], out=starts[1:])
+def _variants(corpus: Corpus) -> tuple[Variant, ...]:
+    """The variants of all tokens, with the distances of their slots."""
+    vocabulary = corpus.vocabulary
+    shapes = vocabulary.shapes
+    starts = np.append(0, np.cumsum([len(shape.slots) for shape in shapes])).astype(np.int64)
     slot, back = [], []
-    for code, slots in zip(corpus.vocabulary.codes, corpus.vocabulary.slots, strict=True):
+    for code, slots in zip(vocabulary.shape_codes, vocabulary.slots, strict=True):
         counts = np.diff(slots.first)
         slot.append(np.repeat(starts[code], counts) + count_up(counts))
         back.append(slots.back)
     every, backs = np.concatenate(slot), np.concatenate(back)
     order = np.argsort(every, kind="stable")
-    parts = np.split(backs[order], np.cumsum(np.bincount(every, minlength=int(starts[-1])))[:-1])
-    return tuple(_distribution(values) for values in parts) if starts[-1] else ()
+    ends = np.cumsum(np.bincount(every, minlength=int(starts[-1])))
+    found = [_distribution(part) for part in np.split(backs[order], ends[:-1])] if len(ends) else []
+    count = np.bincount(np.concatenate(vocabulary.shape_codes), minlength=len(shapes)).tolist()
+    return tuple(
+        Variant(shape.token, count[i], shape.slots, tuple(found[starts[i] : starts[i + 1]]))
+        for i, shape in enumerate(shapes)
+    )
 
 
 def _distribution(values: Rows) -> Distances:

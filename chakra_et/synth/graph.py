@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows
-from chakra_et.synth.chain import Contexts, Events, Sequences
+from chakra_et.synth.chain import Contexts, Events, Order, Sequences, codes, visits
 
 END: Final = -1
 """The target of an edge with which a sequence ends."""
@@ -55,7 +55,7 @@ class ChainGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"a sequence has a length outside 0 to {MOST_TOKENS:,}")
 
 
-def chain_graph(sequences: Sequences, orders: dict[int, int], keys: int) -> ChainGraph:
+def chain_graph(sequences: Sequences, orders: dict[int, Order], keys: int) -> ChainGraph:
     """The graph of the chains of all keys, each of the order of its kind."""
     events = Events.of(sequences)
     state = _states(sequences, events, orders)
@@ -65,10 +65,11 @@ def chain_graph(sequences: Sequences, orders: dict[int, int], keys: int) -> Chai
     return _joined(sequences, starts, source, symbol, target, count, events.end)
 
 
-def _states(sequences: Sequences, events: Events, orders: dict[int, int]) -> Rows:
+def _states(sequences: Sequences, events: Events, orders: dict[int, Order]) -> Rows:
     """The context of each event, of the order of its kind."""
-    wanted = np.array([orders.get(k, 0) for k in sequences.kind.tolist()], np.int64)
-    order = wanted[events.sequence]
+    wanted = [orders[kind] for kind in sequences.kind.tolist()]
+    order = np.array([own.tokens for own in wanted], np.int64)[events.sequence]
+    counts = np.array([own.counts for own in wanted], np.bool_)[events.sequence]
     contexts = Contexts(sequences, events)
     state = contexts.code.copy()
     base = int(state.max(initial=0)) + 1
@@ -77,17 +78,18 @@ def _states(sequences: Sequences, events: Events, orders: dict[int, int]) -> Row
         here = order == number
         state[here] = code[here] + base
         base += int(code.max(initial=0)) + 1
-    return np.unique(state, return_inverse=True)[1].reshape(-1)
+    state = np.unique(state, return_inverse=True)[1].reshape(-1)
+    return codes(state, np.where(counts, visits(events, state), 0))
 
 
 def _transitions(events: Events, state: Rows) -> tuple[Rows, Rows, Rows, Rows]:
-    """Distinct pairs of a state and a symbol, the states they lead to, and how often."""
-    width = events.end + 1
-    pair = state * width + events.symbol
-    distinct, first, count = np.unique(pair, return_index=True, return_counts=True)
-    after = np.append(state[1:], END)
-    target = np.where(events.symbol == events.end, END, after)[first]
-    return distinct // width, distinct % width, target, count
+    """Distinct states, symbols and the states they lead to, and how often."""
+    after = np.where(events.symbol == events.end, END, np.append(state[1:], END))
+    steps = codes(state, events.symbol, after + 1)
+    _, first, count = np.unique(steps, return_index=True, return_counts=True)
+    order = np.argsort(state[first], kind="stable")
+    first, count = first[order], count[order]
+    return state[first], events.symbol[first], after[first], count
 
 
 def _joined(

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from chakra_et.anonymise.pseudonyms import FAMILIES
-from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.errors import FormatError
 from chakra_et.io.output import atomic_output
@@ -42,6 +40,19 @@ class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a distance is below 1")
 
 
+class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What rows of a token may wait for: kind and lane of each edge, its distances, how often."""
+
+    token: int
+    count: int
+    slots: tuple[tuple[int, int], ...]
+    distances: tuple[Distances, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.slots) != len(self.distances) or self.count < 1:
+            raise ValueError("slots and distances differ in number")
+
+
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A neural sequence model: names of its weights, their shapes, and base64 of float16."""
 
@@ -52,11 +63,12 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How well held-out steps or ranks were foreseen, in bits per event.
 
-    `orders` has the chosen order of each phase, and of the master sequence. `bits` is by order;
+    `orders` has of each phase, and of turns and of the master sequence, how many tokens a context
+    has, and whether it counts how often it was met. `bits` is by order;
     `chosen` is with these orders, `nothing` by frequencies alone, `neural` by that learner.
     """
 
-    orders: dict[str, int]
+    orders: dict[str, tuple[int, bool]]
     bits: tuple[float, ...]
     chosen: float
     nothing: float
@@ -90,7 +102,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     durations: tuple[Sketch, ...]
     delays: dict[int, Sketch]
     waits: dict[int, Sketch]
-    distances: tuple[Distances, ...]
+    variants: tuple[Variant, ...]
     free: dict[int, tuple[Mixture | None, Mixture | None, Mixture | None]]
     marks: tuple[tuple[int, int], ...]
     spans: tuple[tuple[int, int], ...]
@@ -106,8 +118,12 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _check_token(token, self)
         if len(self.durations) != len(self.tokens):
             raise ValueError("tokens and durations differ in number")
-        if len(self.distances) != sum(len(token.slots) for token in self.tokens):
-            raise ValueError("slots and distances differ in number")
+        of = [variant.token for variant in self.variants]
+        if of != sorted(of) or set(of) != set(range(len(self.tokens))):
+            raise ValueError("a token lacks variants")
+        kinds, lanes = set(EdgeKind), len(self.lanes)
+        if any(k not in kinds or not 0 <= lane < lanes for v in self.variants for k, lane in v.slots):
+            raise ValueError("an edge is of no kind, or from no lane")
         if set(self.families) - set(FAMILIES):
             raise ValueError("a family is unknown")
         count = len(self.tokens)
@@ -153,7 +169,6 @@ def _check_token(token: Token, part: Part) -> None:
         and all(axis in axes and steps for axis, steps in token.peer or ())
         and len(token.sizes) == len(SIZES)
         and all(FREE <= size <= _LARGEST for size in token.sizes)
-        and all(k in set(EdgeKind) and 0 <= lane < lanes for k, lane in token.slots)
     )
     if not sound:
         raise ValueError(f"a token is none of this format: {token}")
@@ -195,10 +210,3 @@ def load_model(path: str | Path) -> SynthModel:
         raise FormatError(
             f"no model of `chakra synth fit`: {error}", path=path, remedy=_REMEDY
         ) from error
-
-
-def slot_starts(tokens: tuple[Token, ...]) -> Rows:
-    """Where the slots of each token begin in the list of all: int64[tokens + 1]."""
-    starts = np.zeros(len(tokens) + 1, np.int64)
-    np.cumsum([len(token.slots) for token in tokens], out=starts[1:])
-    return starts

@@ -15,10 +15,10 @@ from chakra_et.columns import count_up
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, EdgeKind, Edges, Nodes, Trace
 from chakra_et.synth.masters import Master, drawn_sizes
-from chakra_et.synth.model import Part, slot_starts
+from chakra_et.synth.model import Part
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.scaling import Scaling
-from chakra_et.synth.sketches import Sketch, SketchTable
+from chakra_et.synth.sketches import Sketch, SketchTable, spread
 from chakra_et.synth.view import ABSENT, COMMUNICATION, HOST, STREAM, last_of_depth
 
 _LAG_NS: Final = 20_000
@@ -213,32 +213,44 @@ def _add(
 
 
 class _SlotTable:
-    """The slots of all tokens side by side, to draw all edges of a rank at once."""
+    """Variants of all tokens and their slots side by side, to draw all edges of a rank at once."""
 
     def __init__(self, part: Part) -> None:
-        self._first = slot_starts(part.tokens)
-        slots = [slot for token in part.tokens for slot in token.slots]
+        variants = part.variants
+        of = np.array([v.token for v in variants], np.int64)
+        count = np.array([v.count for v in variants], np.float64)
+        self._variants = np.searchsorted(of, np.arange(len(part.tokens) + 1))
+        total = np.add.reduceat(count, self._variants[:-1])
+        running = np.cumsum(count) - np.repeat(
+            (np.cumsum(count) - count)[self._variants[:-1]], np.diff(self._variants)
+        )
+        self._shares = of + running / total[of]
+        sizes = np.array([len(v.slots) for v in variants], np.int64)
+        self._first = np.append(0, np.cumsum(sizes))
+        slots = [slot for v in variants for slot in v.slots]
         self._kind = np.array([kind for kind, _ in slots], np.int64)
         self._lane = np.array([lane for _, lane in slots], np.int64)
-        place = count_up(np.diff(self._first))
-        same = np.append(False, np.array([a == b for a, b in zip(slots, slots[1:])], np.bool_))  # noqa: B905 - neighbours
-        self._again = same[: len(slots)] & (place > 0)
-        sizes = np.array([len(d.values) for d in part.distances], np.int64)
-        self._values = np.array([v for d in part.distances for v in d.values], np.int64)
-        shares = [np.cumsum(d.counts) / sum(d.counts) for d in part.distances]
-        self._keys = (
-            np.concatenate(shares) + np.repeat(np.arange(len(sizes)), sizes)
-            if shares
-            else np.zeros(0)
-        )
+        same = (np.diff(self._kind, prepend=-1) == 0) & (np.diff(self._lane, prepend=-1) == 0)
+        self._again = same & (count_up(sizes) > 0)
+        distances = [d for v in variants for d in v.distances]
+        self._values = np.array([v for d in distances for v in d.values], np.int64)
+        shares = [np.cumsum(d.counts) / sum(d.counts) + i for i, d in enumerate(distances)]
+        self._keys = np.concatenate(shares) if shares else np.zeros(0)
+
+    def _drawn(self, tokens: Column, random: np.random.Generator) -> Column:
+        """A variant of each token."""
+        share = spread(tokens, len(self._variants) - 1, random)
+        at = np.searchsorted(self._shares, tokens + share, side="right")
+        return np.minimum(at, self._variants[tokens + 1] - 1)
 
     def draw(
         self, tokens: Column, lane: Column, random: np.random.Generator
     ) -> tuple[Column, Column, Column]:
         """Targets, sources and kinds of edges; a source before the first row is left out."""
-        counts = self._first[tokens + 1] - self._first[tokens]
+        variant = self._drawn(tokens, random)
+        counts = self._first[variant + 1] - self._first[variant]
         target = np.repeat(np.arange(len(tokens)), counts)
-        slot = np.repeat(self._first[tokens], counts) + count_up(counts)
+        slot = np.repeat(self._first[variant], counts) + count_up(counts)
         if len(slot) == 0:
             return target, slot, slot
         at = np.searchsorted(self._keys, slot + random.random(len(slot)), side="right")

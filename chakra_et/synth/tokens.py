@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows, count_up
-from chakra_et.synth.view import ABSENT, SIZES, RankView
+from chakra_et.definitions import EdgeKind
+from chakra_et.synth.view import ABSENT, HOST, SIZES, STREAM, RankView
 
 FREE: Final = -2
 """A size that is drawn from a mixture: it did not repeat."""
 _MOST_ATOMS: Final = 4096
 _MOST_SLOTS: Final = 32
 """Of a node that waits for more nodes, so many edges are learned."""
+_ORDER: Final = {HOST: EdgeKind.PROGRAM, STREAM: EdgeKind.STREAM}
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 PeerOffset = tuple[tuple[str, int], ...]
@@ -27,9 +29,10 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `phase` is a place in PHASES, `type` and `collective` are the schema's numbers, `family` and
     `lane` places in the model's lists. `called` says that the caller is the last row before with
-    one less `depth` on the lane. `slots` are its other edges: kind and lane of the source. `kin`
-    is the family of groups of a collective, `peer` steps along axes to the other end of a message.
-    `sizes` are those of SIZES: bytes or FLOP, ABSENT, or FREE. `step` begins a step.
+    one less `depth` on the lane. `kin` is the family of groups of a collective, `peer` steps along
+    axes to the other end of a message. `sizes` are those of SIZES: bytes or FLOP, ABSENT, or FREE.
+    `step` begins a step. `waits` are kind and lane of the sources of its edges of order: all but
+    those of data, which vary more and are one of the token's variants.
     """
 
     phase: int
@@ -43,7 +46,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kin: int = ABSENT
     peer: PeerOffset | None = None
     sizes: tuple[int, int, int] = (ABSENT, ABSENT, ABSENT)
-    slots: tuple[tuple[int, int], ...] = ()
+    waits: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -79,10 +82,12 @@ class Slots:
 def slots_of(rank: Rank) -> Slots:
     """The edges of a rank by lanes and distances."""
     view, lane = rank.view, rank.lane
-    before = _counts_before(lane, view.source, view.target)
-    source_lane = lane[view.source]
-    order = np.lexsort((before, source_lane, view.kind, view.target))
-    target, kind = view.target[order], view.kind[order]
+    first, first_kind = _first_of_lanes(view)
+    before = np.append(_counts_before(lane, view.source, view.target), np.ones_like(first))
+    source_lane = np.append(lane[view.source], lane[first])
+    target, kind = np.append(view.target, first), np.append(view.kind, first_kind)
+    order = np.lexsort((before, source_lane, kind, target))
+    target, kind = target[order], kind[order]
     source_lane, back = source_lane[order], before[order]
     place = count_up(np.bincount(target, minlength=len(view)))
     kept = place < _MOST_SLOTS
@@ -94,6 +99,21 @@ def slots_of(rank: Rank) -> Slots:
     first = np.zeros(len(view) + 1, np.int64)
     np.cumsum(np.bincount(target, minlength=len(view)), out=first[1:])
     return Slots(first, kind, source_lane, np.maximum(steps, 1))
+
+
+def _first_of_lanes(view: RankView) -> tuple[Rows, Rows]:
+    """The first row of each thread and stream, and the kind of edge that those behind it have.
+
+    They count as waiting for a row before them: in a sample, that of the step before.
+    """
+    rows, kinds = [], []
+    for lane, (what, _) in enumerate(view.lanes):
+        kind = _ORDER.get(what)
+        mine = np.flatnonzero(view.lane == lane)
+        if kind is not None and len(mine):
+            rows.append(int(mine[0]))
+            kinds.append(int(kind))
+    return np.array(rows, np.int64), np.array(kinds, np.int64)
 
 
 def _counts_before(lane: Rows, source: Rows, target: Rows) -> Rows:
@@ -118,57 +138,83 @@ def atoms_of(ranks: list[Rank]) -> list[Rows]:
     return found
 
 
+@dataclass
+class Shape:
+    """A variant of a token: kind and lane of the source of each edge."""
+
+    token: int
+    slots: tuple[tuple[int, int], ...]
+
+
 class Vocabulary:
-    """Tokens by their fields; equal rows of all ranks have equal codes."""
+    """Tokens by their fields, and their variants; equal rows of all ranks have equal codes."""
 
     def __init__(self, ranks: list[Rank], atoms: list[Rows], offsets: list[PeerOffset]) -> None:
         self.slots = [slots_of(rank) for rank in ranks]
-        tables = [
-            _fields(rank, slots, atoms) for rank, slots in zip(ranks, self.slots, strict=True)
-        ]
-        lengths = np.cumsum([len(rank.view) for rank in ranks])[:-1]
-        distinct, first, code = np.unique(
-            np.concatenate(tables), axis=0, return_index=True, return_inverse=True
-        )
-        self.codes: list[Rows] = np.split(code.reshape(-1), lengths)
-        begins = np.append(0, lengths)
-        self.tokens = []
-        for fields, row in zip(distinct.tolist(), first.tolist(), strict=True):
+        begins = np.cumsum([0, *(len(rank.view) for rank in ranks)])
+
+        def slots_at(row: int) -> tuple[tuple[int, int], ...]:
             of = int(np.searchsorted(begins, row, side="right")) - 1
-            self.tokens.append(_token(fields, self.slots[of], row - int(begins[of]), offsets))
+            return _pairs(self.slots[of], row - int(begins[of]))
+
+        order = np.concatenate([_signatures(s, s.kind != EdgeKind.DATA) for s in self.slots])
+        fields = np.concatenate([_fields(rank, atoms) for rank in ranks])
+        first, code = _distinct(np.column_stack([fields, order]))
+        self.tokens = [_token(fields[row].tolist(), slots_at(row), offsets) for row in first]
+        every = np.concatenate([_signatures(s, s.kind >= 0) for s in self.slots])
+        first, shape = _distinct(np.stack([code, every], axis=1))
+        self.shapes = [Shape(int(code[row]), slots_at(row)) for row in first]
+        self.codes: list[Rows] = np.split(code, begins[1:-1])
+        self.shape_codes: list[Rows] = np.split(shape, begins[1:-1])
 
 
-def _fields(rank: Rank, slots: Slots, atoms: list[Rows]) -> Rows:
-    """The fields of each row as numbers; the last is a mark of its slots."""
+def _distinct(table: Rows) -> tuple[list[int], Rows]:
+    """The first of each of the distinct rows of a table, in order, and the code of every row."""
+    _, first, code = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first.tolist(), code.reshape(-1)
+
+
+def _fields(rank: Rank, atoms: list[Rows]) -> Rows:
+    """The fields of each row as numbers."""
     view = rank.view
     sizes = [
         np.where((view.sizes[:, i] != ABSENT) & ~np.isin(view.sizes[:, i], atoms[i]), FREE,
                  view.sizes[:, i])
         for i in range(len(SIZES))
     ]  # fmt: skip
-    with np.errstate(over="ignore"):
-        place = count_up(np.diff(slots.first)).astype(np.uint64)
-        mark = (slots.kind * 65536 + slots.lane + 1).astype(np.uint64) * _MIX
-        mark = (mark ^ (mark >> np.uint64(29))) * (_MIX + np.uint64(2) * place)
-        mark ^= mark >> np.uint64(32)
-        running = np.append(np.uint64(0), np.cumsum(mark, dtype=np.uint64))
-        signature = (running[slots.first[1:]] - running[slots.first[:-1]]).view(np.int64)
     return np.stack(
         [
             view.phase, view.type, rank.family, rank.lane, view.depth,
             view.called.astype(np.int64), rank.step_mark.astype(np.int64),
-            np.where(view.communicates, view.collective, ABSENT), rank.kin, rank.peer,
-            *sizes, signature,
+            np.where(view.communicates, view.collective, ABSENT), rank.kin, rank.peer, *sizes,
         ],
         axis=1,
     )  # fmt: skip
 
 
-def _token(fields: list[int], slots: Slots, row: int, offsets: list[PeerOffset]) -> Token:
-    phase, kind, family, lane, depth, called, step, collective, kin, peer, a, b, c, _ = fields
-    span = slice(int(slots.first[row]), int(slots.first[row + 1]))
-    pairs = zip(slots.kind[span].tolist(), slots.lane[span].tolist(), strict=True)
+def _signatures(slots: Slots, chosen: npt.NDArray[np.bool_]) -> Rows:
+    """A number for each row that equal kinds and lanes of the chosen edges have in common."""
+    with np.errstate(over="ignore"):
+        before = np.cumsum(chosen) - chosen
+        place = (before - np.repeat(np.append(before, 0)[slots.first[:-1]], np.diff(slots.first)))
+        mark = (slots.kind * 65536 + slots.lane + 1).astype(np.uint64) * _MIX
+        mark = (mark ^ (mark >> np.uint64(29))) * (_MIX + np.uint64(2) * place.astype(np.uint64))
+        mark = (mark ^ (mark >> np.uint64(32))) * chosen
+        running = np.append(np.uint64(0), np.cumsum(mark, dtype=np.uint64))
+        return (running[slots.first[1:]] - running[slots.first[:-1]]).view(np.int64)
+
+
+def _token(
+    fields: list[int], slots: tuple[tuple[int, int], ...], offsets: list[PeerOffset]
+) -> Token:
+    phase, kind, family, lane, depth, called, step, collective, kin, peer, a, b, c = fields
     return Token(
         phase, kind, family, lane, depth, bool(called), bool(step), collective, kin,
-        None if peer < 0 else offsets[peer], (a, b, c), tuple(pairs),
+        None if peer < 0 else offsets[peer], (a, b, c),
+        tuple(slot for slot in slots if slot[0] != EdgeKind.DATA),
     )  # fmt: skip
+
+
+def _pairs(slots: Slots, row: int) -> tuple[tuple[int, int], ...]:
+    span = slice(int(slots.first[row]), int(slots.first[row + 1]))
+    return tuple(zip(slots.kind[span].tolist(), slots.lane[span].tolist(), strict=True))
