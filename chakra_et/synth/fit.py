@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from chakra_et.columns import Mask, Rows, count_up
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
@@ -19,11 +20,11 @@ from chakra_et.synth.chain import MASTER_KIND, TURN_KIND, Order, Sequences, by_f
 from chakra_et.synth.corpus import BEGIN, Corpus, Parsed, Run, corpus_of, flat_of, parse, read_run
 from chakra_et.synth.graph import chain_graph
 from chakra_et.synth.mixtures import Mixture, mixture
-from chakra_et.synth.model import FORMAT, Distances, Evidence, Network, Part, SynthModel, Variant
+from chakra_et.synth.model import FORMAT, MOST_TURNS, Distances, Evidence, Network, Part, SynthModel, Variant
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.sketches import Sketch, sketch
-from chakra_et.synth.tokens import FREE
-from chakra_et.synth.view import SIZES
+from chakra_et.synth.tokens import FREE, Shape, turns_of
+from chakra_et.synth.view import ABSENT, SIZES
 
 LEARNERS: Final = ("markov", "neural")
 TURNS, MASTER = "turns", "master"
@@ -318,24 +319,64 @@ def _delays(corpus: Corpus) -> dict[int, Sketch]:
 
 
 def _variants(corpus: Corpus) -> tuple[Variant, ...]:
-    """The variants of all tokens, with the distances of their slots."""
+    """The variants of all tokens, and of those that vary of each occurrence in a step as well.
+
+    An occurrence that was seen once is not told apart.
+    """
     vocabulary = corpus.vocabulary
-    shapes = vocabulary.shapes
-    starts = np.append(0, np.cumsum([len(shape.slots) for shape in shapes])).astype(np.int64)
-    slot, back = [], []
-    for code, slots in zip(vocabulary.shape_codes, vocabulary.slots, strict=True):
-        counts = np.diff(slots.first)
-        slot.append(np.repeat(starts[code], counts) + count_up(counts))
-        back.append(slots.back)
-    every, backs = np.concatenate(slot), np.concatenate(back)
-    order = np.argsort(every, kind="stable")
-    ends = np.cumsum(np.bincount(every, minlength=int(starts[-1])))
-    found = [_distribution(part) for part in np.split(backs[order], ends[:-1])] if len(ends) else []
-    count = np.bincount(np.concatenate(vocabulary.shape_codes), minlength=len(shapes)).tolist()
-    return tuple(
-        Variant(shape.token, count[i], shape.slots, tuple(found[starts[i] : starts[i + 1]]))
-        for i, shape in enumerate(shapes)
+    code, shape = np.concatenate(vocabulary.codes), np.concatenate(vocabulary.shape_codes)
+    turn = np.concatenate(
+        [turns_of(c, unit) for c, unit in zip(vocabulary.codes, corpus.unit, strict=True)]
     )
+    before = np.concatenate(corpus.unit) < 0
+    slots = vocabulary.slots
+    first = np.append(0, np.cumsum(np.concatenate([np.diff(s.first) for s in slots])))
+    back = np.concatenate([s.back for s in slots])
+    table = _VariantTable(vocabulary.shapes, shape, first.astype(np.int64), back)
+    every = table.variants(code, np.full(len(code), ABSENT))
+    varies = np.zeros(len(vocabulary.tokens), np.bool_)
+    for token, found in groupby(every, key=lambda v: v.token):
+        own = list(found)
+        varies[token] = len(own) > 1 or any(len(d.values) > 1 for d in own[0].distances)
+    chosen = varies[code] & (turn < MOST_TURNS) & ~before
+    _, where, times = np.unique(
+        code * (int(turn.max(initial=0)) + 1) + turn, return_inverse=True, return_counts=True
+    )
+    chosen &= times[where.reshape(-1)] > 1
+    rows = np.flatnonzero(chosen)
+    return tuple(sorted([*every, *table.variants(code, turn, rows)],
+                        key=lambda v: (v.token, v.turn)))  # fmt: skip
+
+
+@dataclass
+class _VariantTable:
+    """Shapes of all rows, and their edges: `first[r]` to `first[r + 1]` of `back` are those of r."""
+
+    shapes: list[Shape]
+    shape: Rows
+    first: Rows
+    back: Rows
+
+    def variants(self, code: Rows, turn: Rows, rows: Rows | None = None) -> list[Variant]:
+        """The variants of some rows, by token and turn."""
+        rows = np.arange(len(code)) if rows is None else rows
+        if len(rows) == 0:
+            return []
+        columns = np.stack([code[rows], turn[rows], self.shape[rows]], axis=1)
+        distinct, of = np.unique(columns, axis=0, return_inverse=True)
+        order = rows[np.argsort(of.reshape(-1), kind="stable")]
+        counts = np.bincount(of.reshape(-1))
+        ends = np.cumsum(counts)
+        found = []
+        for (token, when, shape), begin, end in zip(
+            distinct.tolist(), (ends - counts).tolist(), ends.tolist(), strict=True
+        ):
+            slots = self.shapes[shape].slots
+            at = self.first[order[begin:end]][:, None] + np.arange(len(slots))
+            backs = self.back[at]
+            distances = tuple(_distribution(backs[:, i]) for i in range(len(slots)))
+            found.append(Variant(token, when, end - begin, slots, distances))
+        return found
 
 
 def _distribution(values: Rows) -> Distances:

@@ -25,6 +25,8 @@ _MOST_BYTES: Final = 1 << 28
 _REMEDY: Final = "Fit it anew with `chakra synth fit`."
 _LARGEST: Final = 1 << 62
 _MOST_DISTANCE: Final = 1 << 30
+MOST_TURNS: Final = 1 << 10
+"""Later occurrences of a token in a step are not told apart."""
 
 
 class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,9 +43,13 @@ class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What rows of a token may wait for: kind and lane of each edge, its distances, how often."""
+    """What rows of a token may wait for: kind and lane of each edge, its distances, how often.
+
+    `turn` says of which occurrence of the token in a step this holds, from 0 on; ABSENT for any.
+    """
 
     token: int
+    turn: int
     count: int
     slots: tuple[tuple[int, int], ...]
     distances: tuple[Distances, ...]
@@ -51,6 +57,8 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if len(self.slots) != len(self.distances) or self.count < 1:
             raise ValueError("slots and distances differ in number")
+        if not ABSENT <= self.turn < MOST_TURNS:
+            raise ValueError("an occurrence is out of range")
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,17 +124,18 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for token in self.tokens:
             _check_token(token, self)
-        if len(self.durations) != len(self.tokens):
+        count = len(self.tokens)
+        if len(self.durations) != count:
             raise ValueError("tokens and durations differ in number")
-        of = [variant.token for variant in self.variants]
-        if of != sorted(of) or set(of) != set(range(len(self.tokens))):
+        of = [(variant.token, variant.turn) for variant in self.variants]
+        every = {token for token, turn in of if turn == ABSENT}
+        if of != sorted(of) or every != set(range(count)) or any(not 0 <= t < count for t, _ in of):
             raise ValueError("a token lacks variants")
         kinds, lanes = set(EdgeKind), len(self.lanes)
         if any(k not in kinds or not 0 <= lane < lanes for v in self.variants for k, lane in v.slots):
             raise ValueError("an edge is of no kind, or from no lane")
         if set(self.families) - set(FAMILIES):
             raise ValueError("a family is unknown")
-        count = len(self.tokens)
         used = (*self.fills.tokens, *self.delays, *self.waits, *self.free,
                 *(token for mark in self.marks for token in mark if token != ABSENT))  # fmt: skip
         if used and not 0 <= min(used) <= max(used) < count:

@@ -19,6 +19,7 @@ from chakra_et.synth.model import Part
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.scaling import Scaling
 from chakra_et.synth.sketches import Sketch, SketchTable, spread
+from chakra_et.synth.tokens import turns_of
 from chakra_et.synth.view import ABSENT, COMMUNICATION, HOST, STREAM, last_of_depth
 
 _LAG_NS: Final = 20_000
@@ -91,7 +92,8 @@ class Drawer:
         )
         self._attributes(nodes.attributes, tokens, sizes, random)
         self._communication(nodes.attributes, rank, operation, master.operations)
-        trace = Trace(nodes, self._edges(tokens, random), self._workload.metadata(rank))
+        step = master.steps[np.maximum.accumulate(np.where(mark >= 0, mark, 0))]
+        trace = Trace(nodes, self._edges(tokens, step, random), self._workload.metadata(rank))
         return Rows(self._workload, trace, master.operations, operation)
 
     def _times(
@@ -188,12 +190,12 @@ class Drawer:
             if len(mine):
                 table.add(name, kind, [values[i] for i in operation[mine].tolist()], mine)
 
-    def _edges(self, tokens: Column, random: np.random.Generator) -> Edges:
+    def _edges(self, tokens: Column, step: Column, random: np.random.Generator) -> Edges:
         count = len(tokens)
         lane, depth = self._lane[tokens], self._depth[tokens]
         called = np.flatnonzero(self._called[tokens])
         caller = last_of_depth(lane, depth - 1, lane, depth)[called]
-        target, source, kind = self._slots.draw(tokens, lane, random)
+        target, source, kind = self._slots.draw(tokens, lane, step, random)
         there = caller >= 0
         target = np.concatenate([called[there], target])
         source = np.concatenate([caller[there], source])
@@ -217,9 +219,17 @@ class _SlotTable:
 
     def __init__(self, part: Part) -> None:
         variants = part.variants
-        of = np.array([v.token for v in variants], np.int64)
+        groups = list(dict.fromkeys((v.token, v.turn) for v in variants))
+        number = {group: i for i, group in enumerate(groups)}
+        of = np.array([number[v.token, v.turn] for v in variants], np.int64)
         count = np.array([v.count for v in variants], np.float64)
-        self._variants = np.searchsorted(of, np.arange(len(part.tokens) + 1))
+        self._variants = np.searchsorted(of, np.arange(len(groups) + 1))
+        any_turn = [number[token, ABSENT] for token in range(len(part.tokens))]
+        latest = max(turn for _, turn in groups) + 2
+        self._group = np.repeat(np.array(any_turn, np.int64)[:, None], latest, axis=1)
+        for (token, turn), place in number.items():
+            if turn != ABSENT:
+                self._group[token, turn] = place
         total = np.add.reduceat(count, self._variants[:-1])
         running = np.cumsum(count) - np.repeat(
             (np.cumsum(count) - count)[self._variants[:-1]], np.diff(self._variants)
@@ -237,23 +247,27 @@ class _SlotTable:
         shares = [np.cumsum(d.counts) / sum(d.counts) + i for i, d in enumerate(distances)]
         self._keys = np.concatenate(shares) if shares else np.zeros(0)
 
-    def _drawn(self, tokens: Column, random: np.random.Generator) -> Column:
-        """A variant of each token."""
-        share = spread(tokens, len(self._variants) - 1, random)
-        at = np.searchsorted(self._shares, tokens + share, side="right")
-        return np.minimum(at, self._variants[tokens + 1] - 1)
+    def _drawn(self, tokens: Column, step: Column, random: np.random.Generator) -> Column:
+        """A variant of each token, by its occurrence in the step."""
+        turn = np.minimum(turns_of(tokens, step), self._group.shape[1] - 1)
+        group = self._group[tokens, turn]
+        share = spread(group, len(self._variants) - 1, random)
+        at = np.searchsorted(self._shares, group + share, side="right")
+        return np.minimum(at, self._variants[group + 1] - 1)
 
     def draw(
-        self, tokens: Column, lane: Column, random: np.random.Generator
+        self, tokens: Column, lane: Column, step: Column, random: np.random.Generator
     ) -> tuple[Column, Column, Column]:
         """Targets, sources and kinds of edges; a source before the first row is left out."""
-        variant = self._drawn(tokens, random)
+        variant = self._drawn(tokens, step, random)
         counts = self._first[variant + 1] - self._first[variant]
         target = np.repeat(np.arange(len(tokens)), counts)
         slot = np.repeat(self._first[variant], counts) + count_up(counts)
         if len(slot) == 0:
             return target, slot, slot
-        at = np.searchsorted(self._keys, slot + random.random(len(slot)), side="right")
+        steps = int(step[-1]) + 1
+        share = spread(slot * steps + step[target], len(self._kind) * steps, random)
+        at = np.searchsorted(self._keys, slot + share, side="right")
         back = _summed(self._values[np.minimum(at, len(self._values) - 1)], self._again[slot])
         order = np.argsort(lane, kind="stable")
         placed = lane[order] * len(lane) + order
