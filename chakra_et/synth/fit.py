@@ -23,7 +23,7 @@ from chakra_et.synth.mixtures import Mixture, mixture
 from chakra_et.synth.model import FORMAT, MOST_TURNS, Distances, Evidence, Network, Part, SynthModel, Variant
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.sketches import Sketch, sketch
-from chakra_et.synth.tokens import FREE, Shape, turns_of
+from chakra_et.synth.tokens import FREE, Rank, Shape, turns_of
 from chakra_et.synth.view import ABSENT, SIZES
 
 LEARNERS: Final = ("markov", "neural")
@@ -321,31 +321,37 @@ def _delays(corpus: Corpus) -> dict[int, Sketch]:
 def _variants(corpus: Corpus) -> tuple[Variant, ...]:
     """The variants of all tokens, and of those that vary of each occurrence in a step as well.
 
-    An occurrence that was seen once is not told apart.
+    An occurrence that was seen once is not told apart. In the first of several steps edges from
+    before the trace are missing, so that it counts for tokens alone which no other step has.
     """
     vocabulary = corpus.vocabulary
     code, shape = np.concatenate(vocabulary.codes), np.concatenate(vocabulary.shape_codes)
     turn = np.concatenate(
         [turns_of(c, unit) for c, unit in zip(vocabulary.codes, corpus.unit, strict=True)]
     )
-    before = np.concatenate(corpus.unit) < 0
+    whole = np.concatenate([_whole_steps(rank) for rank in corpus.ranks])
+    whole |= ~np.isin(code, code[whole])
     slots = vocabulary.slots
     first = np.append(0, np.cumsum(np.concatenate([np.diff(s.first) for s in slots])))
     back = np.concatenate([s.back for s in slots])
     table = _VariantTable(vocabulary.shapes, shape, first.astype(np.int64), back)
-    every = table.variants(code, np.full(len(code), ABSENT))
+    every = table.variants(code, np.full(len(code), ABSENT), np.flatnonzero(whole))
     varies = np.zeros(len(vocabulary.tokens), np.bool_)
     for token, found in groupby(every, key=lambda v: v.token):
         own = list(found)
         varies[token] = len(own) > 1 or any(len(d.values) > 1 for d in own[0].distances)
-    chosen = varies[code] & (turn < MOST_TURNS) & ~before
-    _, where, times = np.unique(
-        code * (int(turn.max(initial=0)) + 1) + turn, return_inverse=True, return_counts=True
-    )
-    chosen &= times[where.reshape(-1)] > 1
-    rows = np.flatnonzero(chosen)
+    rows = np.flatnonzero(whole & varies[code] & (turn < MOST_TURNS))
+    seen = code[rows] * MOST_TURNS + turn[rows]
+    _, where, times = np.unique(seen, return_inverse=True, return_counts=True)
+    rows = rows[times[where.reshape(-1)] > 1]
     return tuple(sorted([*every, *table.variants(code, turn, rows)],
                         key=lambda v: (v.token, v.turn)))  # fmt: skip
+
+
+def _whole_steps(rank: Rank) -> Mask:
+    """The rows of steps before which there is another one, or of the only step."""
+    step = rank.view.step
+    return np.asarray(step > 0 if rank.view.steps > 1 else step >= 0)
 
 
 @dataclass
@@ -357,9 +363,8 @@ class _VariantTable:
     first: Rows
     back: Rows
 
-    def variants(self, code: Rows, turn: Rows, rows: Rows | None = None) -> list[Variant]:
+    def variants(self, code: Rows, turn: Rows, rows: Rows) -> list[Variant]:
         """The variants of some rows, by token and turn."""
-        rows = np.arange(len(code)) if rows is None else rows
         if len(rows) == 0:
             return []
         columns = np.stack([code[rows], turn[rows], self.shape[rows]], axis=1)
