@@ -65,6 +65,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, dict[str, Any]]]]] = {
     "Workloads": {
         "generate": ("generate", {}),
         "scale": ("scale", {}),
+        "synth": ("synth", {}),
     },
     "Simulators": {
         "feed": ("feed", {}),

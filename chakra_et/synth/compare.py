@@ -244,4 +244,4 @@ def _sequences(units: list[Unit]) -> Sequences:
 
 def _by_unit(sequences: Sequences, test: Any, bits: Reals) -> Reals:
     of = np.repeat(np.arange(len(sequences)), sequences.lengths + 1)[test]
-    return np.bincount(of, bits, minlength=len(sequences))
+    return np.asarray(np.bincount(of, bits, minlength=len(sequences)), np.float64)

@@ -1,7 +1,8 @@
 """Runs as sequences of tokens: what communicates makes the master sequence, the rest lies between.
 
 A step of a rank is cut at its *marks*: where a phase begins, and where it communicates. All ranks
-of a role share the marks of a step, their master sequence; what lies between two marks is their own.
+of a role share the marks of a step, their master sequence; what lies between two marks is each
+rank's own.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ def _kin(
         for n, k in kin.values()
     )
     rows = []
-    for (view, own) in zip((v for run in runs for v in run.views), keys, strict=True):
+    for view, own in zip((v for run in runs for v in run.views), keys, strict=True):
         talks = view.type == NodeType.COMM_COLL
         place = np.full(len(view), ABSENT, np.int64)
         for name, (key, _) in own.items():
@@ -249,10 +250,10 @@ class Parsed:
     """Units as sequences, of three levels.
 
     `marks` are pairs of tokens: of the row before a mark and of the mark, so that marks of one kind
-    at different places differ; BEGIN for no row, or where rows before are not told (`before`). Sequences hold, by key, from 0 on for each role the
-    `turns` of steps (marks with which phases begin), then the other marks between two turns
-    (`spans`), then tokens between two marks (`gaps`, with the phase of the mark before for a kind).
-    Spans and gaps are pairs of marks.
+    at different places differ; BEGIN for no row, or where rows before are not told (`before`).
+    Sequences hold, by key, from 0 on for each role the `turns` of steps (marks with which phases
+    begin), then the other marks between two turns (`spans`), then tokens between two marks (`gaps`,
+    with the phase of the mark before for a kind). Spans and gaps are pairs of marks.
     """
 
     before: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -25,12 +26,13 @@ from chakra_et.synth.view import ABSENT, COMMUNICATION
 class Master:
     """The marks of all steps of a role, one after the other.
 
-    `marks`, `tokens`, `sizes` (int64[marks, 3], of SIZES) and `duration_ns` have one entry for each mark.
-    `operation` is the place of a mark in `operations`, -1 for one that does not communicate, or
-    whose group or peer the workload does not have. `last` tells which member of its group comes
+    `marks`, `tokens`, `steps`, `sizes` (int64[marks, 3], of SIZES) and `duration_ns` have one entry
+    for each mark. `operation` is its place in `operations`, -1 for one that does not communicate,
+    or whose group or peer the workload does not have. `last` tells which member of its group comes
     last to a collective.
     """
 
+    role: int
     marks: Rows
     tokens: Rows
     steps: Rows
@@ -41,14 +43,23 @@ class Master:
     last: Rows
 
 
+class Walks(Protocol):
+    """A learner that draws turns and marks."""
+
+    def knows(self, key: int) -> bool:
+        """Whether sequences of this key were learned."""
+
+    def walk(self, key: int, random: np.random.Generator) -> Rows:
+        """A sequence of a key."""
+
+
 class Steps:
     """Draws the marks of steps, for all roles at once."""
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
+    def __init__(self, part: Part, walker: Walks | None = None) -> None:
         self._joint = part.joint
         self._keys = {pair: part.world.roles + key for key, pair in enumerate(part.spans)}
-        self._walker = Walker(part.masters)
+        self._walker: Walks = walker or Walker(part.masters)
 
     def draw(self, random: np.random.Generator) -> list[Rows]:
         """The marks of one step of each role.
@@ -89,13 +100,13 @@ def masters(
         sizes = drawn_sizes(part, tokens, scaling, random)
         operation, operations = _operations(part, workload, tokens, sizes)
         last = random.integers(0, 1 << 30, len(tokens))
-        found.append(Master(marks, tokens, number, sizes, duration, operation, operations, last))
+        found.append(
+            Master(role, marks, tokens, number, sizes, duration, operation, operations, last)
+        )
     return found
 
 
-def drawn_sizes(
-    part: Part, tokens: Rows, scaling: Scaling, random: np.random.Generator
-) -> Rows:
+def drawn_sizes(part: Part, tokens: Rows, scaling: Scaling, random: np.random.Generator) -> Rows:
     """The sizes of rows: those that their tokens have, others from mixtures; scaled."""
     fixed = np.array([t.sizes for t in part.tokens], np.int64).reshape(-1, 3)
     sizes = fixed[tokens]
@@ -131,9 +142,7 @@ def _operations(
     return place, list(operations)
 
 
-def _collective(
-    part: Part, workload: Workload, token: Token, size: int | None
-) -> Operation | None:
+def _collective(part: Part, workload: Workload, token: Token, size: int | None) -> Operation | None:
     kin = part.world.kin[token.kin].name
     if kin not in workload.families or workload.families[kin].size == 1:
         return None

@@ -14,6 +14,7 @@ from chakra_et.io.output import atomic_output
 from chakra_et.io.source import blocks
 from chakra_et.synth.graph import ChainGraph
 from chakra_et.synth.mixtures import Mixture
+from chakra_et.synth.network import Alphabet, Network
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.sketches import Sketch
 from chakra_et.synth.tokens import FREE, Token
@@ -45,11 +46,13 @@ class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What rows of a token may wait for: kind and lane of each edge, its distances, how often.
 
-    `turn` says of which occurrence of the token in a step this holds, from 0 on; ABSENT for any.
+    `turn` says of which occurrence of the token in a step of a `role` this holds, from 0 on; both
+    are ABSENT for any.
     """
 
     token: int
     turn: int
+    role: int
     count: int
     slots: tuple[tuple[int, int], ...]
     distances: tuple[Distances, ...]
@@ -59,13 +62,6 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("slots and distances differ in number")
         if not ABSENT <= self.turn < MOST_TURNS:
             raise ValueError("an occurrence is out of range")
-
-
-class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A neural sequence model: names of its weights, their shapes, and base64 of float16."""
-
-    width: int
-    weights: dict[str, tuple[tuple[int, ...], str]]
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,13 +83,13 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was learned of runs whose ranks lie alike.
 
     `tokens` are kinds of rows, with `durations`, `delays` and (of communication) `waits` for other
-    ranks, in ns, by token; `distances` has one entry for each slot of each token, one after the
-    other; `free` has mixtures by token and place in SIZES.
-    `marks` are pairs of tokens, of the row before and of the mark itself. `masters` draws marks: by
-    role those with which phases begin, then by `spans`, pairs of them, the communication between.
-    `fills` draws the tokens between two marks, `gaps`. Where marks of ranks fit together only as
-    they were seen, `joint` has those of whole steps, by role. `nodes` and `communication_ns`, `compute_ns` are
-    sums of a mean step of a rank; `batch` is the batch that the runs told.
+    ranks, in ns, by token; `variants` are what they wait for, in the order of tokens; `free` has
+    mixtures by token and place in SIZES. `marks` are pairs of tokens, of the row before and of the
+    mark itself. `masters` draws marks: by role those with which phases begin, then by `spans`,
+    pairs of them, the communication between. `fills` draws the tokens between two marks, `gaps`.
+    Where marks of ranks fit together only as they were seen, `joint` has those of whole steps, by
+    role. `nodes`, `communication_ns` and `compute_ns` are sums of a mean step of a rank; `batch` is
+    the batch that the runs told.
     """
 
     world: World
@@ -127,12 +123,17 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         count = len(self.tokens)
         if len(self.durations) != count:
             raise ValueError("tokens and durations differ in number")
-        of = [(variant.token, variant.turn) for variant in self.variants]
-        every = {token for token, turn in of if turn == ABSENT}
-        if of != sorted(of) or every != set(range(count)) or any(not 0 <= t < count for t, _ in of):
+        of = [(v.token, v.role, v.turn) for v in self.variants]
+        every = {token for token, _, turn in of if turn == ABSENT}
+        known = all(0 <= t < count and ABSENT <= role < self.world.roles for t, role, _ in of)
+        if of != sorted(of) or every != set(range(count)) or not known:
             raise ValueError("a token lacks variants")
+        if any((role == ABSENT) != (turn == ABSENT) for _, role, turn in of):
+            raise ValueError("an occurrence has no role")
         kinds, lanes = set(EdgeKind), len(self.lanes)
-        if any(k not in kinds or not 0 <= lane < lanes for v in self.variants for k, lane in v.slots):
+        if any(
+            k not in kinds or not 0 <= lane < lanes for v in self.variants for k, lane in v.slots
+        ):
             raise ValueError("an edge is of no kind, or from no lane")
         if set(self.families) - set(FAMILIES):
             raise ValueError("a family is unknown")
@@ -140,8 +141,9 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 *(token for mark in self.marks for token in mark if token != ABSENT))  # fmt: skip
         if used and not 0 <= min(used) <= max(used) < count:
             raise ValueError("a sequence has a token that there is not")
-        marks = (*self.masters.tokens, *(m for step in self.joint for role in step for m in role),
-                 *(m for pair in (*self.spans, *self.gaps) for m in pair if m != ABSENT))  # fmt: skip
+        pairs = {mark for pair in (*self.spans, *self.gaps) for mark in pair} - {ABSENT}
+        steps = (mark for step in self.joint for role in step for mark in role)
+        marks = {*self.masters.tokens, *steps, *pairs}
         if marks and not 0 <= min(marks) <= max(marks) < len(self.marks):
             raise ValueError("a sequence has a mark that there is not")
         if any(token == ABSENT for _, token in self.marks):
@@ -155,6 +157,14 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("pairs of marks and chains between them differ in number")
         if min(self.communication_ns, self.compute_ns, self.nodes, self.steps) < 0:
             raise ValueError("a sum is below 0")
+
+        if self.network is not None:
+            self.network.arrays(self.alphabet.inputs)
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """The symbols of a network."""
+        return Alphabet(len(self.tokens), len(self.marks), self.world.roles)
 
     @property
     def share(self) -> float:
@@ -195,6 +205,8 @@ class SynthModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"the format is {self.format!r}, not {FORMAT!r}")
         if self.learner not in ("markov", "neural") or not self.parts:
             raise ValueError("a learner is unknown, or there is nothing learned")
+        if self.learner == "neural" and any(part.network is None for part in self.parts):
+            raise ValueError("a network is missing")
 
 
 def save_model(model: SynthModel, path: str | Path) -> None:
@@ -211,7 +223,9 @@ def load_model(path: str | Path) -> SynthModel:
         total += len(block)
         if total > _MOST_BYTES:
             raise FormatError(
-                f"more than {_MOST_BYTES >> 20} MiB, too much for a model", path=path, remedy=_REMEDY
+                f"more than {_MOST_BYTES >> 20} MiB, too much for a model",
+                path=path,
+                remedy=_REMEDY,
             )
     try:
         return msgspec.json.decode(b"".join(parts), type=SynthModel)

@@ -93,7 +93,9 @@ class Drawer:
         self._attributes(nodes.attributes, tokens, sizes, random)
         self._communication(nodes.attributes, rank, operation, master.operations)
         step = master.steps[np.maximum.accumulate(np.where(mark >= 0, mark, 0))]
-        trace = Trace(nodes, self._edges(tokens, step, random), self._workload.metadata(rank))
+        trace = Trace(
+            nodes, self._edges(tokens, step, master.role, random), self._workload.metadata(rank)
+        )
         return Rows(self._workload, trace, master.operations, operation)
 
     def _times(
@@ -190,19 +192,19 @@ class Drawer:
             if len(mine):
                 table.add(name, kind, [values[i] for i in operation[mine].tolist()], mine)
 
-    def _edges(self, tokens: Column, step: Column, random: np.random.Generator) -> Edges:
+    def _edges(self, tokens: Column, step: Column, role: int, random: np.random.Generator) -> Edges:
         count = len(tokens)
         lane, depth = self._lane[tokens], self._depth[tokens]
         called = np.flatnonzero(self._called[tokens])
         caller = last_of_depth(lane, depth - 1, lane, depth)[called]
-        target, source, kind = self._slots.draw(tokens, lane, step, random)
+        target, source, kind = self._slots.draw(tokens, lane, step, role, random)
         there = caller >= 0
         target = np.concatenate([called[there], target])
         source = np.concatenate([caller[there], source])
         calls = np.full(int(there.sum()), EdgeKind.CALL, np.int64)
-        kind = np.concatenate([calls, kind]).astype(np.uint8)
+        kinds = np.concatenate([calls, kind]).astype(np.uint8)
         ids = (source + 1).astype(np.uint64)
-        return Edges.collect(count, target, ids, kind, np.zeros(len(kind), np.bool_))
+        return Edges.collect(count, target, ids, kinds, np.zeros(len(kinds), np.bool_))
 
 
 def _add(
@@ -219,17 +221,18 @@ class _SlotTable:
 
     def __init__(self, part: Part) -> None:
         variants = part.variants
-        groups = list(dict.fromkeys((v.token, v.turn) for v in variants))
+        groups = list(dict.fromkeys((v.token, v.role, v.turn) for v in variants))
         number = {group: i for i, group in enumerate(groups)}
-        of = np.array([number[v.token, v.turn] for v in variants], np.int64)
+        of = np.array([number[v.token, v.role, v.turn] for v in variants], np.int64)
         count = np.array([v.count for v in variants], np.float64)
         self._variants = np.searchsorted(of, np.arange(len(groups) + 1))
-        any_turn = [number[token, ABSENT] for token in range(len(part.tokens))]
-        latest = max(turn for _, turn in groups) + 2
-        self._group = np.repeat(np.array(any_turn, np.int64)[:, None], latest, axis=1)
-        for (token, turn), place in number.items():
+        any_turn = [number[token, ABSENT, ABSENT] for token in range(len(part.tokens))]
+        latest = max(turn for _, _, turn in groups) + 2
+        shape = (part.world.roles, len(any_turn), latest)
+        self._group = np.broadcast_to(np.array(any_turn, np.int64)[:, None], shape).copy()
+        for (token, role, turn), place in number.items():
             if turn != ABSENT:
-                self._group[token, turn] = place
+                self._group[role, token, turn] = place
         total = np.add.reduceat(count, self._variants[:-1])
         running = np.cumsum(count) - np.repeat(
             (np.cumsum(count) - count)[self._variants[:-1]], np.diff(self._variants)
@@ -247,19 +250,26 @@ class _SlotTable:
         shares = [np.cumsum(d.counts) / sum(d.counts) + i for i, d in enumerate(distances)]
         self._keys = np.concatenate(shares) if shares else np.zeros(0)
 
-    def _drawn(self, tokens: Column, step: Column, random: np.random.Generator) -> Column:
+    def _drawn(
+        self, tokens: Column, step: Column, role: int, random: np.random.Generator
+    ) -> Column:
         """A variant of each token, by its occurrence in the step."""
-        turn = np.minimum(turns_of(tokens, step), self._group.shape[1] - 1)
-        group = self._group[tokens, turn]
+        turn = np.minimum(turns_of(tokens, step), self._group.shape[2] - 1)
+        group = self._group[role, tokens, turn]
         share = spread(group, len(self._variants) - 1, random)
         at = np.searchsorted(self._shares, group + share, side="right")
-        return np.minimum(at, self._variants[group + 1] - 1)
+        return np.asarray(np.minimum(at, self._variants[group + 1] - 1), np.int64)
 
     def draw(
-        self, tokens: Column, lane: Column, step: Column, random: np.random.Generator
+        self,
+        tokens: Column,
+        lane: Column,
+        step: Column,
+        role: int,
+        random: np.random.Generator,
     ) -> tuple[Column, Column, Column]:
         """Targets, sources and kinds of edges; a source before the first row is left out."""
-        variant = self._drawn(tokens, step, random)
+        variant = self._drawn(tokens, step, role, random)
         counts = self._first[variant + 1] - self._first[variant]
         target = np.repeat(np.arange(len(tokens)), counts)
         slot = np.repeat(self._first[variant], counts) + count_up(counts)

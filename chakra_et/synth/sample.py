@@ -16,11 +16,11 @@ from chakra_et.build.output import Written, write_programs
 from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-from chakra_et.synth.filling import Filler, Fills
+from chakra_et.synth.filling import Filler, Fills, NeuralFiller, NeuralMasters
 from chakra_et.synth.masters import Master, Steps, masters
 from chakra_et.synth.model import Part, SynthModel
-from chakra_et.synth.rows import Rows as SampledRows
 from chakra_et.synth.rows import Drawer
+from chakra_et.synth.rows import Rows as SampledRows
 from chakra_et.synth.scaling import Conditions, Scaling, choose_part, parse_scales, scaling_of
 
 _MOST_NODES: Final = 1 << 30
@@ -50,13 +50,14 @@ class Sampler:
         facts = {"workload": _json(model, self.part, ranks, steps, seed)}
         self.workload: Workload = self.part.world.workload(ranks, facts)
         self.workload.seal()
-        self._fills: Fills = Filler(self.part) if model.learner == "markov" else _neural(self.part)
+        neural = model.learner == "neural"
+        self._fills: Fills = NeuralFiller(self.part) if neural else Filler(self.part)
+        self._draw = Steps(self.part, NeuralMasters(self.part) if neural else None)
 
     def programs(self) -> Iterator[tuple[SampledRows, Ranks]]:
         """The columns of each rank, and the rank."""
         random = np.random.default_rng([self._seed, 0])
-        draw = Steps(self.part)
-        shared = masters(self.part, self.workload, self._steps, self.scaling, draw, random)
+        shared = masters(self.part, self.workload, self._steps, self.scaling, self._draw, random)
         drawer = Drawer(self.part, self.workload, self.scaling)
         checks = Checks(self.workload)
         for rank in range(self.workload.grid.world_size):
@@ -91,12 +92,6 @@ class Sampler:
         return write_programs(
             self.workload, self.programs(), directory, compressed=compressed, force=force
         )
-
-
-def _neural(part: Part) -> Fills:
-    from chakra_et.synth.neural import NeuralFiller
-
-    return NeuralFiller(part)
 
 
 def _expect_room(part: Part, ranks: int, steps: int) -> None:

@@ -44,7 +44,8 @@ def parse_conditions(texts: Sequence[str]) -> Conditions:
         name, _, value = text.partition("=")
         if name not in CONDITIONS or name in found:
             raise ChakraError(
-                f"--condition {text!r}", remedy=f"Give each of {', '.join(CONDITIONS)} once, as in batch=64."
+                f"--condition {text!r}",
+                remedy=f"Give each of {', '.join(CONDITIONS)} once, as in batch=64.",
             )
         found[name] = _number(value, f"--condition {text!r}")
     share = found.get("comm-share")
@@ -60,7 +61,8 @@ def parse_scales(texts: Sequence[str]) -> dict[str, float]:
         name, equals, value = text.rpartition("=")
         if equals and name not in KINDS:
             raise ChakraError(
-                f"--scale-sizes {text!r}", remedy=f"Give a factor, or one of {', '.join(KINDS)}=FACTOR."
+                f"--scale-sizes {text!r}",
+                remedy=f"Give a factor, or one of {', '.join(KINDS)}=FACTOR.",
             )
         for kind in (name,) if equals else KINDS:
             found[kind] *= _number(value, f"--scale-sizes {text!r}")
@@ -138,10 +140,7 @@ def _follows_batch(tokens: Sequence[Token]) -> npt.NDArray[np.bool_]:
     kin = {t.kin for t in tokens if t.kin != ABSENT and t.phase in _ACTIVATIONS}
     optimizer = PHASES.index("optimizer")
     return np.array(
-        [
-            t.phase != optimizer and (t.type != NodeType.COMM_COLL or t.kin in kin)
-            for t in tokens
-        ],
+        [t.phase != optimizer and (t.type != NodeType.COMM_COLL or t.kin in kin) for t in tokens],
         np.bool_,
     )
 

@@ -93,9 +93,7 @@ class SketchTable:
         return np.asarray(self._mean.ravel()[at] + np.rint(jitter).astype(np.int64))
 
 
-def spread(
-    codes: Rows, kinds: int, random: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def spread(codes: Rows, kinds: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
     """Numbers from 0 to below 1: those of one code are one in each of as many equal parts."""
     count = np.bincount(codes, minlength=kinds)
     order = np.lexsort((random.random(len(codes)), codes))

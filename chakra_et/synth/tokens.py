@@ -92,8 +92,8 @@ def slots_of(rank: Rank) -> Slots:
     place = count_up(np.bincount(target, minlength=len(view)))
     kept = place < _MOST_SLOTS
     target, kind, source_lane, back = target[kept], kind[kept], source_lane[kept], back[kept]
-    again = np.append(False, (np.diff(target) == 0) & (np.diff(kind) == 0)
-                      & (np.diff(source_lane) == 0)) if len(target) else np.zeros(0, np.bool_)  # fmt: skip
+    run = np.stack([target, kind, source_lane])
+    again = np.append(False, (run[:, 1:] == run[:, :-1]).all(axis=0))[: len(target)]
     steps = back.copy()
     steps[1:] = np.where(again[1:], back[1:] - back[:-1], back[1:])
     first = np.zeros(len(view) + 1, np.int64)
@@ -205,13 +205,14 @@ def _fields(rank: Rank, atoms: list[Rows]) -> Rows:
 def _signatures(slots: Slots, chosen: npt.NDArray[np.bool_]) -> Rows:
     """A number for each row that equal kinds and lanes of the chosen edges have in common."""
     with np.errstate(over="ignore"):
-        before = np.cumsum(chosen) - chosen
-        place = (before - np.repeat(np.append(before, 0)[slots.first[:-1]], np.diff(slots.first)))
+        before: Rows = np.cumsum(chosen) - chosen
+        place = before - np.repeat(np.append(before, 0)[slots.first[:-1]], np.diff(slots.first))
         mark = (slots.kind * 65536 + slots.lane + 1).astype(np.uint64) * _MIX
         mark = (mark ^ (mark >> np.uint64(29))) * (_MIX + np.uint64(2) * place.astype(np.uint64))
         mark = (mark ^ (mark >> np.uint64(32))) * chosen
         running = np.append(np.uint64(0), np.cumsum(mark, dtype=np.uint64))
-        return (running[slots.first[1:]] - running[slots.first[:-1]]).view(np.int64)
+        sums = running[slots.first[1:]] - running[slots.first[:-1]]
+    return np.asarray(sums.view(np.int64), np.int64)
 
 
 def _token(

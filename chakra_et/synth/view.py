@@ -136,7 +136,8 @@ def _order(trace: Trace, rank: int, left_out: Counter[str]) -> Rows:
     work = np.isin(types, [t for t in NodeType if t not in (NodeType.INVALID, NodeType.METADATA)])
     left_out["nodes of metadata or of no known type"] += int(np.count_nonzero(~work))
     left_out["nodes of threads that only poll"] += int(np.count_nonzero(work & polls))
-    return order[(work & ~polls)[order]]
+    kept: Rows = order[(work & ~polls)[order]]
+    return kept
 
 
 def _families(trace: Trace, order: Rows) -> tuple[list[str], Rows]:
@@ -179,9 +180,7 @@ def _by_appearance(values: Rows) -> Rows:
     return rank[code.reshape(-1)] if len(distinct) else np.zeros(0, np.int64)
 
 
-def _depth(
-    count: int, lane: Rows, source: Rows, target: Rows, kind: Rows
-) -> tuple[Mask, Rows]:
+def _depth(count: int, lane: Rows, source: Rows, target: Rows, kind: Rows) -> tuple[Mask, Rows]:
     """Whether a row was called from its own lane, and how many callers are open there.
 
     Callers that are not the last row of their depth cannot be told by depth, and do not count.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
+from string import ascii_lowercase
 from typing import Final
 
 import msgspec
@@ -135,11 +136,16 @@ def find_grid(traces: TraceSet, groups: Iterable[GroupKey]) -> Grid:
     return _of_strides(size, groups)
 
 
+def _axis(place: int) -> str:
+    """The name of an axis that nothing names; a number behind it stays apart."""
+    return f"axis_{ascii_lowercase[place]}"
+
+
 def _public(grid: Grid) -> Grid:
     """The grid with names that a model may hold."""
     return Grid(
         {
-            name if name in PURPOSES else f"axis{place}": size
+            name if name in PURPOSES else _axis(place): size
             for place, (name, size) in enumerate(grid.axes.items())
         }
     )
@@ -155,12 +161,10 @@ def _of_strides(size: int, groups: Iterable[GroupKey]) -> Grid:
     chain = sorted(cut for cut in cuts if 0 < cut <= size)
     if len(chain) < 3 or any(high % low for low, high in pairwise(chain)):
         return Grid({_PLAIN: size})
-    return Grid({f"axis{i}": high // low for i, (low, high) in enumerate(pairwise(chain))})
+    return Grid({_axis(i): high // low for i, (low, high) in enumerate(pairwise(chain))})
 
 
-def kin_of(
-    name: str, groups: Sequence[GroupKey], grid: Grid, fixed: Sequence[str]
-) -> Kin:
+def kin_of(name: str, groups: Sequence[GroupKey], grid: Grid, fixed: Sequence[str]) -> Kin:
     """The family of some groups. One that spans part of an axis counts as spanning all of it."""
     grows = [axis for axis in grid.axes if axis not in fixed]
     across = [

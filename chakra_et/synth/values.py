@@ -1,0 +1,98 @@
+"""Times and sizes of all tokens of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from chakra_et.columns import Mask, Rows
+from chakra_et.replay.matching import match_communication
+from chakra_et.synth.corpus import Corpus, Run
+from chakra_et.synth.mixtures import Mixture, mixture
+from chakra_et.synth.sketches import Sketch, sketch
+from chakra_et.synth.tokens import FREE
+from chakra_et.synth.view import SIZES
+
+
+def durations_of(
+    corpus: Corpus, runs: Sequence[Run]
+) -> tuple[tuple[Sketch, ...], dict[int, Sketch]]:
+    """Durations of all tokens; of communication what it took when the last rank was there."""
+    took, waited = _transfers(corpus, runs)
+    every = [np.ones(len(t), np.bool_) for t in took]
+    found = _by_token(corpus, took, every)
+    talks = [rank.view.communicates for rank in corpus.ranks]
+    waits = _by_token(corpus, waited, talks)
+    count = len(corpus.vocabulary.tokens)
+    return (
+        tuple(sketch(found[token]) for token in range(count)),
+        {token: sketch(values) for token, values in sorted(waits.items()) if values.any()},
+    )
+
+
+def _transfers(corpus: Corpus, runs: Sequence[Run]) -> tuple[list[Rows], list[Rows]]:
+    """Durations of all rows, and how much of each was spent waiting for other ranks.
+
+    What members of one communication have in common is the shortest of their durations.
+    """
+    took = [rank.view.duration_ns.copy() for rank in corpus.ranks]
+    waited = [np.zeros(len(t), np.int64) for t in took]
+    at = 0
+    for run in runs:
+        place = {view.rank: at + i for i, view in enumerate(run.views)}
+        rows = {}
+        for view in run.views:
+            rows[view.rank] = np.full(len(view.trace.nodes), -1, np.int64)
+            rows[view.rank][view.order] = np.arange(len(view))
+        at += len(run.views)
+        if len(run.views) > 1:
+            for match in match_communication(run.traces).matches:
+                members = [(place[r], int(rows[r][row])) for r, row in match.members.items()]
+                if all(row >= 0 for _, row in members):
+                    shortest = min(int(took[i][row]) for i, row in members)
+                    for i, row in members:
+                        waited[i][row] = took[i][row] - shortest
+                        took[i][row] = shortest
+    return took, waited
+
+
+def sums_of(corpus: Corpus) -> tuple[int, int]:
+    """The durations of all communication, and of all else, in the steps of all ranks, in ns."""
+    talks = works = 0
+    for rank, unit in zip(corpus.ranks, corpus.unit, strict=True):
+        view = rank.view
+        inside, mine = unit >= 0, view.communicates
+        talks += int(view.duration_ns[inside & mine].sum())
+        works += int(view.duration_ns[inside & ~mine].sum())
+    return talks, works
+
+
+def delays_of(corpus: Corpus) -> dict[int, Sketch]:
+    delays = [rank.view.delay_ns for rank in corpus.ranks]
+    found = _by_token(corpus, delays, [np.ones(len(d), np.bool_) for d in delays])
+    return {token: sketch(values) for token, values in sorted(found.items()) if values.any()}
+
+
+def mixtures_of(corpus: Corpus) -> dict[int, tuple[Mixture | None, Mixture | None, Mixture | None]]:
+    """Mixtures of the sizes that tokens leave open."""
+    found: dict[int, list[Mixture | None]] = {}
+    for place in range(len(SIZES)):
+        open_here = np.array([t.sizes[place] == FREE for t in corpus.vocabulary.tokens], np.bool_)
+        if open_here.any():
+            sizes = [rank.view.sizes[:, place] for rank in corpus.ranks]
+            chosen = [open_here[code] for code in corpus.vocabulary.codes]
+            for token, values in _by_token(corpus, sizes, chosen).items():
+                found.setdefault(token, [None] * len(SIZES))[place] = mixture(values)
+    return {token: (m[0], m[1], m[2]) for token, m in sorted(found.items())}
+
+
+def _by_token(corpus: Corpus, values: list[Rows], chosen: list[Mask]) -> dict[int, Rows]:
+    """The values of the chosen rows, by token."""
+    code = np.concatenate([c[m] for c, m in zip(corpus.vocabulary.codes, chosen, strict=True)])
+    value = np.concatenate([v[m] for v, m in zip(values, chosen, strict=True)])
+    if len(code) == 0:
+        return {}
+    order = np.argsort(code, kind="stable")
+    tokens, first = np.unique(code[order], return_index=True)
+    return dict(zip(tokens.tolist(), np.split(value[order], first[1:]), strict=True))
