@@ -21,10 +21,13 @@ from chakra_et.shown import number_of
 if TYPE_CHECKING:
     from chakra_et.synth import Sampler
 
-synth_command: Final = typer.Typer(
-    help="Learn workloads from traces, draw new sets of them, and compare sets.",
-    no_args_is_help=True,
-)
+synth_command: Final = typer.Typer(no_args_is_help=True)
+
+
+@synth_command.callback()
+def synth_verbs() -> None:
+    """Learn workloads from traces, draw new sets of them, and compare sets."""
+
 
 EXAMPLES: Final = {
     "synth": (

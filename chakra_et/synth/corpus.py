@@ -161,16 +161,24 @@ def _signed(steps: int, size: int) -> int:
 def _fixed(
     runs: Sequence[Run], views: list[RankView], grid: Grid, peers: list[Rows]
 ) -> tuple[str, ...]:
-    """The axes along which ranks have other messages, or collectives of other groups."""
+    """The axes along which ranks have other messages, or collectives of other groups.
+
+    Messages have an order, which two ranks that exchange them do not share.
+    """
     said: dict[int, frozenset[tuple[int, ...]]] = {}
     of_rank = [(run, view) for run in runs for view in run.views]
     for (run, view), peer in zip(of_rank, peers, strict=True):
         talks = np.flatnonzero(view.communicates)
-        told = set()
+        told: set[tuple[int, ...]] = set()
         for row in talks.tolist():
             group = run.groups.get((view.rank, view.group[row]), ())
             shape = (len(group), group[1] - group[0]) if len(group) > 1 else (0, 0)
             told.add((int(view.type[row]), int(view.collective[row]), int(peer[row]), *shape))
+        messages = np.flatnonzero((peer >= 0) & (view.step == 0))
+        told |= {
+            (int(view.type[row]), int(peer[row]), place)
+            for place, row in enumerate(messages.tolist())
+        }
         said[view.rank] = said.get(view.rank, frozenset()) | told
     fixed = []
     for axis in grid.axes:
@@ -198,8 +206,10 @@ def _kin(
                     purposes[key].append(ranks)
     kin = {}
     for number, (key, groups) in enumerate(sorted(purposes.items())):
-        name = key[0] if key[0] in PURPOSES and key[0] not in grid.axes else f"groups{number}"
-        kin[key] = number, kin_of(name, groups, grid, fixed)
+        made = kin_of(key[0], groups, grid, fixed)
+        if made.name not in PURPOSES or (made.name in grid.axes and not made.along(made.name)):
+            made = Kin(f"groups{number}", made.across, made.places)
+        kin[key] = number, made
     names = [k.name for _, k in kin.values()]
     families = tuple(
         k if names.count(k.name) == 1 else Kin(f"groups{n}", k.across, k.places)
@@ -288,7 +298,7 @@ def _parts(unit: Rows, blocks: int) -> Iterator[Rows]:
     """The rows of each unit of a rank, or of each block of it."""
     for number in np.unique(unit[unit >= 0]).tolist():
         low, high = np.searchsorted(unit, [number, number + 1])
-        yield from np.array_split(np.arange(low, high), blocks)
+        yield from (p for p in np.array_split(np.arange(low, high), blocks) if len(p))
 
 
 def _marks_of(

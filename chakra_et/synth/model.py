@@ -167,6 +167,11 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Alphabet(len(self.tokens), len(self.marks), self.world.roles)
 
     @property
+    def of_single_steps(self) -> bool:
+        """Whether no rank had a second step, so that nothing tells how steps follow each other."""
+        return self.steps == self.ranks
+
+    @property
     def share(self) -> float:
         """The share of communication in the times of all nodes of a mean step."""
         return self.communication_ns / max(self.communication_ns + self.compute_ns, 1)

@@ -202,9 +202,33 @@ class Drawer:
         target = np.concatenate([called[there], target])
         source = np.concatenate([caller[there], source])
         calls = np.full(int(there.sum()), EdgeKind.CALL, np.int64)
-        kinds = np.concatenate([calls, kind]).astype(np.uint8)
+        kinds = np.concatenate([calls, kind])
+        told = len(kinds)
+        if self._part.of_single_steps:
+            after, before = _between_steps(step, source, target)
+            target, source = np.append(target, after), np.append(source, before)
+            kinds = np.append(kinds, np.full(len(after), EdgeKind.DATA))
         ids = (source + 1).astype(np.uint64)
-        return Edges.collect(count, target, ids, kinds, np.zeros(len(kinds), np.bool_))
+        guessed = np.arange(len(kinds)) >= told
+        return Edges.collect(count, target, ids, kinds.astype(np.uint8), guessed)
+
+
+def _between_steps(step: Column, source: Column, target: Column) -> tuple[Column, Column]:
+    """Edges with which each step begins when the one before is over: targets and sources.
+
+    The first row of a step waits for what nothing in the step before waits for; what waits for
+    nothing in its own step waits for its first row.
+    """
+    inside = step[source] == step[target]
+    leads, waits = (np.zeros(len(step), np.bool_) for _ in range(2))
+    leads[source[inside]] = True
+    waits[target[inside]] = True
+    first = np.searchsorted(step, np.arange(int(step[-1]) + 1))
+    last = np.flatnonzero(~leads & (step < step[-1]))
+    begins = ~waits & (step > 0)
+    begins[first] = False
+    rows = np.flatnonzero(begins)
+    return np.append(first[step[last] + 1], rows), np.append(last, first[step[rows]])
 
 
 def _add(

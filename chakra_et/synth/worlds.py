@@ -34,6 +34,10 @@ class Kin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     across: tuple[str, ...]
     places: tuple[tuple[tuple[int, ...], ...], ...] = (((),),)
 
+    def along(self, axis: str) -> bool:
+        """Whether it has the groups that an axis has anyway."""
+        return self.across == (axis,) and all(len(places) == 1 for places in self.places)
+
 
 class World(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Axes with their sizes, neighbours first; `fixed` ones tell programs apart and cannot grow."""
@@ -48,7 +52,9 @@ class World(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         grows = set(self.axes) - set(self.fixed)
         if set(self.fixed) - set(self.axes) or any(set(k.across) - grows for k in self.kin):
             raise ValueError("an axis is named that the world does not have")
-        if len({k.name for k in self.kin} | set(self.axes)) < len(self.kin) + len(self.axes):
+        names = [k.name for k in self.kin]
+        taken = {k.name for k in self.kin if k.name in self.axes and not k.along(k.name)}
+        if len(set(names)) < len(names) or taken:
             raise ValueError("two groups or axes have one name")
         for place in (place for k in self.kin for kind in k.places for place in kind):
             sizes = [self.axes[axis] for axis in self.fixed]
@@ -94,9 +100,8 @@ class World(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         grid = self.grid(ranks)
         workload = Workload(grid.axes, facts=facts)
         for kin in self.kin:
-            members = self._members(kin, grid)
-            if members:
-                workload.groups(kin.name, ranks=members)
+            if kin.name not in grid.axes:
+                workload.groups(kin.name, ranks=self._members(kin, grid))
         return workload
 
     def _members(self, kin: Kin, grid: Grid) -> list[list[int]]:
