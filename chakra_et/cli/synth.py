@@ -31,16 +31,14 @@ def synth_verbs() -> None:
 
 EXAMPLES: Final = {
     "synth": (
-        ("chakra synth fit run1/ run2/ -o model.json.gz", "learn two runs"),
-        ("chakra synth fit run/ --learner neural -o model.json.gz", "needs the extra torch"),
-        ("chakra synth sample model.json.gz --ranks 64 --steps 10 -o OUT", "any number of ranks"),
-        (
-            "chakra synth sample model.json.gz --ranks 8 --condition comm-share=0.4 -o OUT",
-            "more of it",
-        ),
-        ("chakra synth sample model.json.gz --ranks 8 --for astra-sim -o OUT", "for the simulator"),
-        ("chakra synth compare run/ OUT", "how alike, beside the spread between steps or ranks"),
-        ("chakra synth compare run/ OUT --log-a a.txt --log-b b.txt", "ASTRA-sim's cycles, too"),
+        ("chakra synth fit DIR -o model.json.gz", "learn a run"),
+        ("chakra synth fit before after -o model.json.gz", "two runs"),
+        ("chakra synth fit DIR --learner neural -o net.json.gz", "needs the extra torch"),
+        ("chakra synth sample model.json.gz --ranks 8 --steps 4 -o OUT", "any number of ranks"),
+        ("chakra synth sample model.json.gz --ranks 8 --condition comm-share=0.4 -o OUT", "more"),
+        ("chakra synth sample model.json.gz --ranks 8 --for astra-sim -o OUT", "to simulate"),
+        ("chakra synth compare DIR OUT", "how alike, beside the spread between steps or ranks"),
+        ("chakra synth compare DIR OUT --log-a out.txt --log-b out.txt", "ASTRA-sim's cycles, too"),
     ),
 }
 

@@ -16,6 +16,7 @@ NOT_RUN = {
     "pip install": "needs a package index",
     "chakra collect": "needs PyTorch: tests/torch/test_script_to_page.py runs it",
     "chakra run ": "needs PyTorch: tests/torch runs it",
+    "chakra synth fit DIR --learner neural": "needs PyTorch: tests/torch/test_synth.py learns so",
     "python benchmark.py": "needs PyTorch: tests/torch/test_run.py runs it",
     "torchrun ": "needs PyTorch: tests/torch/test_comms_run.py starts ranks so",
     "chakra VERB": "stands for any verb: tests/cli/test_verbs.py asks each for help",
