@@ -25,8 +25,9 @@ class Execution:
         self, program: Program, device: str = "cpu", seed: int = 0, threads: int | None = None
     ) -> None:
         self.program = program
+        self._device = device
         self._names: dict[str, Any] = {"__name__": _FILE}
-        exec(compile(program.text(), _FILE, "exec"), self._names)
+        self._load()
         self._names["set_up"](device, seed, threads)
         self._no_grad = self._names["torch"].no_grad
         self.tensors: list[Any] = self._names["start"]()
@@ -46,8 +47,12 @@ class Execution:
             self._run(step.after)
         self._names["synchronize"]()
         if self.changed:
-            exec(compile(self.program.text(), _FILE, "exec"), names := dict(self._names))
-            self._names["PARTS"] = names["PARTS"]
+            self._load()
+
+    def _load(self) -> None:
+        """Execute the text of the program: its names are there, and nothing has run."""
+        exec(compile(self.program.text(), _FILE, "exec"), self._names)
+        self._names["DEVICE"] = self._device
 
     def iterate(self) -> int:
         """Run the program once; what it took in ns."""

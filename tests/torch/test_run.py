@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 from command import chakra
+from places import DATA, ROOT
 
 from chakra_et import validate, write
 from chakra_et.benchmark.account import account_of
 from chakra_et.benchmark.certificate import certificate
+from chakra_et.benchmark.execution import Execution
 from chakra_et.benchmark.program import Program, StandIn, Style
 from chakra_et.benchmark.running import BackEnd, Settings, emit, prepare, rehearsed, run
 from chakra_et.errors import ChakraError
@@ -156,6 +158,43 @@ def test_the_command_records_its_run_and_compares(traces: dict[str, Trace], tmp_
     done = chakra(*words, "--steps", 2)
     assert done.code == 0
     assert "46 of 46 operations run, 100.00% of the operators' time" in done.output
+
+
+def test_what_was_recorded_on_a_device_lies_on_that_of_the_run() -> None:
+    """The meta device stands for one: it computes shapes alone. The recording is of an A100."""
+    trace = load(ROOT / "examples" / "simple_add")[0]
+    program = prepare(trace, Settings(back_end=BackEnd.DRY))
+    program.steps[-1].run = ["raise RuntimeError('so that the program is loaded anew')"]
+    execution = Execution(program, "meta")
+    execution.rehearse()
+    execution.iterate()
+    assert len(execution.changes()) == 1
+    devices = [v.device for v in program.plan.views]
+    tensors = [(t, d) for t, d in zip(execution.tensors, devices, strict=True) if t is not None]
+    assert {d for _, d in tensors} == {"cuda:0", "cpu"}
+    assert all(t.device.type == ("cpu" if d == "cpu" else "meta") for t, d in tensors)
+
+
+def test_the_tool_that_fills_the_table_measures(tmp_path: Path) -> None:
+    tool = importlib.import_module("benchmark_table")
+    row = tool.measure("perceptron", models.TINY["perceptron"], 1, tmp_path).row()
+    assert row.count("|") == tool.HEAD.splitlines()[0].count("|")
+    assert "46 of 46" in row
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("dlrm8/host.0.json.gz", 0.93), ("host_et/allgather_1.0.2.json.gz", 0.8)]
+)
+def test_public_host_traces_run_on_the_host(name: str, share: float) -> None:
+    """But for their communication, fbgemm's operators, and what concerns a device."""
+    if not (DATA / name).is_file():
+        pytest.skip(f"no {name}: name the directory of real traces in CHAKRA_ET_DATA")
+    program, execution = ran(load(DATA / name)[0])
+    execution.iterate()
+    account = account_of(program.plan)
+    assert account.coverage > share
+    told = ("communicates", "concerns a device", "operators of fbgemm", "<Stream>")
+    assert all(any(text in item.reason for text in told) for item in account.left_out)
 
 
 def test_a_seed_makes_runs_alike(traces: dict[str, Trace]) -> None:
