@@ -38,6 +38,8 @@ GROUPS: Final[dict[str, dict[str, tuple[str, dict[str, Any]]]]] = {
     "Convert and check": {
         "convert": ("convert", {}),
         "merge": ("merge", {}),
+        "pack": ("pack", {}),
+        "unpack": ("pack", {}),
         "info": ("info", {}),
         "validate": ("validate", {}),
         "explain": ("validate", {}),

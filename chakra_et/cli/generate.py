@@ -12,6 +12,7 @@ from rich.text import Text
 
 from chakra_et.build import PackedSet, Program, Workload, Written, write_packed, write_workload
 from chakra_et.build.workload import Watch
+from chakra_et.cli.pack import ranks_in
 from chakra_et.cli.plan_options import with_plan
 from chakra_et.cli.progress import working
 from chakra_et.cli.targets import TARGET_HELP, ForceOption, Target
@@ -371,20 +372,7 @@ def unpack_command(
     force: ForceOption = False,
 ) -> None:
     """Write the files of a packed set's ranks."""
-    made = PackedSet(packed).unpack(output, None if ranks is None else _ranks(ranks), force=force)
+    made = PackedSet(packed).unpack(output, None if ranks is None else ranks_in(ranks), force=force)
     Console(highlight=False, soft_wrap=True).print(
         f"{output}: {sum(file.suffix == '.et' for file in made)} ranks"
     )
-
-
-def _ranks(text: str) -> list[int]:
-    """The numbers that a list like 0-7,64 names."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        numbers = first.isdecimal() and (last or first).isdecimal()
-        named = range(int(first), int(last or first) + 1) if numbers else range(0)
-        if not named:
-            raise ChakraError(f"{text!r} is not a list of ranks", remedy="Write it like 0-7,64.")
-        found += named
-    return found

@@ -295,9 +295,19 @@ def _whole(source: str | os.PathLike[str] | bytes | BinaryIO) -> bytes | mmap.mm
             if file.read(4).startswith(_COMPRESSED) or os.fstat(file.fileno()).st_size == 0:
                 return read_all(Path(source))
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except NotADirectoryError:
+        return _in_archive(Path(source))
     except OSError as error:
         reason = error.strerror or str(error)
         raise FeederError(Code.IO, f"cannot be read: {reason}", path=Path(source)) from None
+
+
+def _in_archive(path: Path) -> bytes:
+    """A file that is packed with others, by a path that leads to it."""
+    try:
+        return read_all(path)
+    except ChakraError as error:
+        raise FeederError(Code.IO, error.problem, path=path) from None
 
 
 def _unpacked(data: bytes) -> bytes:

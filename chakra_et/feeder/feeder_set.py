@@ -16,6 +16,7 @@ from chakra_et.feeder.feeder import Feeder, Source
 from chakra_et.feeder.groups import groups_beside
 from chakra_et.feeder.node import HandedNode
 from chakra_et.feeder.options import Next, Options, State
+from chakra_et.io.archive import members
 from chakra_et.model.groups import decode_groups
 
 _RANK: Final = re.compile(r"^(?P<prefix>.+)\.(?P<rank>\d+)\.et(\.gz|\.zst)?$")
@@ -275,12 +276,19 @@ def rank_in_name(path: Path) -> int | None:
 
 
 def find_ranks(source: str | os.PathLike[str]) -> dict[int, Path]:
-    """The files `PREFIX.RANK.et` (compressed or not) of a directory or of a prefix, by rank."""
+    """The files `PREFIX.RANK.et` (compressed or not) of a directory or of a prefix, by rank.
+
+    So are those that an archive, or a packed file, stands for.
+    """
     place = Path(source)
-    folder, prefix = (place, None) if place.is_dir() else (place.parent, place.name)
+    whole = place.is_dir() or place.is_file()
+    folder, prefix = (place, None) if whole else (place.parent, place.name)
     found: dict[int, Path] = {}
     prefixes = set()
-    for path in sorted(folder.glob("*.et*")) if folder.is_dir() else ():
+    paths = list(folder.glob("*.et*")) if folder.is_dir() else []
+    if place.is_file():
+        paths = [place / name for name in members(place)]
+    for path in sorted(paths):
         match = _RANK.match(path.name)
         if match and prefix in (None, match["prefix"]):
             found[int(match["rank"])] = path

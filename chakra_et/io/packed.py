@@ -13,8 +13,9 @@ import re
 import zipfile
 import zlib
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -82,7 +83,12 @@ class PackedTemplate:
 
 
 def packed_names(archive: zipfile.ZipFile) -> list[str] | None:
-    """The files that a packed set stands for; None for another archive."""
+    """The files that a packed set, or file, stands for; None for another archive."""
+    packed = _pack(archive)
+    if packed is not None:
+        reading, pack = packed
+        found: list[str] = reading.names_of(pack)
+        return found
     table = _table(archive)
     if table is None:
         return None
@@ -96,6 +102,11 @@ def packed_file(path: str | Path, archive: zipfile.ZipFile, name: str) -> bytes 
 
     Raises FormatError for a damaged set.
     """
+    packed = _pack(archive)
+    if packed is not None:
+        reading, pack = packed
+        data: bytes | None = reading.file_of(Path(path), archive, pack, name)
+        return data
     table, match = _table(archive), _FILE.fullmatch(name)
     if table is None or match is None:
         return None
@@ -104,6 +115,18 @@ def packed_file(path: str | Path, archive: zipfile.ZipFile, name: str) -> bytes 
         if rank in template.ranks:
             return _kept(path, archive, number, template).file(rank)
     return None
+
+
+def _pack(archive: zipfile.ZipFile) -> tuple[Any, Any] | None:
+    """What reads files of `chakra pack`, and the table of one; None for another archive.
+
+    Whoever reads bytes knows no format: what this one needs is found when such a file is met.
+    """
+    if "pack.json" not in archive.namelist():
+        return None
+    reading = import_module("chakra_et.pack.reading")
+    table = reading.table_of(archive)
+    return None if table is None else (reading, table)
 
 
 def read_table(path: str | Path, archive: zipfile.ZipFile) -> SetTable:

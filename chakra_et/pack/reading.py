@@ -1,0 +1,136 @@
+"""Reading packed files: one rank without the others, or all of them back into a directory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import zstandard
+
+from chakra_et.errors import ChakraError, FormatError
+from chakra_et.pack.columns import Columns, bytes_of
+from chakra_et.pack.differences import decode_class, decode_rank, decompress
+from chakra_et.pack.table import FORMAT, TABLE, RankEntry, Table, class_name, rank_name
+from chakra_et.run_directory import run_directory
+
+_BROKEN: Final = (
+    zipfile.BadZipFile, zstandard.ZstdError, zlib.error, msgspec.DecodeError, ValueError, KeyError,
+    TypeError, IndexError, EOFError, NotImplementedError, RuntimeError, OSError,
+)  # fmt: skip
+_REMEDY: Final = "Copy it again, or pack the ETs again."
+_LAST: Final[dict[tuple[int, ...], tuple[bytes, Columns]]] = {}
+"""The class that was read last: ranks of a class are read one after the other."""
+
+
+def table_of(archive: zipfile.ZipFile) -> Table | None:
+    """The table of a packed file; None for any other archive."""
+    try:
+        table = msgspec.json.decode(archive.read(TABLE), type=Table)
+    except (KeyError, msgspec.DecodeError, zipfile.BadZipFile, OSError):
+        return None
+    return table if table.format == FORMAT else None
+
+
+def names_of(table: Table) -> list[str]:
+    """The files that a packed file stands for."""
+    return [table.name(entry) for entry in table.ranks]
+
+
+def file_of(path: Path, archive: zipfile.ZipFile, table: Table, name: str) -> bytes | None:
+    """The bytes of one of the files; None if there is no such file.
+
+    Raises FormatError for a damaged one: the bytes are held against their hash.
+    """
+    entry = next((entry for entry in table.ranks if table.name(entry) == name), None)
+    if entry is None:
+        return None
+    try:
+        data = _read(archive, entry)
+    except _BROKEN as error:
+        raise _damaged(path, entry, f"{type(error).__name__}: {error}") from error
+    if hashlib.sha256(data).hexdigest() != entry.sha256:
+        raise _damaged(path, entry, "its bytes are not those that were packed")
+    return data
+
+
+def _read(archive: zipfile.ZipFile, entry: RankEntry) -> bytes:
+    packed = archive.read(rank_name(entry.rank))
+    if entry.group is None:
+        return decompress(packed)
+    encoded, common = _class(archive, entry.group)
+    return bytes_of(decode_rank(decompress(packed, encoded), common))
+
+
+def _class(archive: zipfile.ZipFile, number: int) -> tuple[bytes, Columns]:
+    """A class, which is read once for neighbouring ranks."""
+    assert archive.fp is not None
+    stat = os.fstat(archive.fp.fileno())
+    key = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size, number)
+    if key not in _LAST:
+        encoded = decompress(archive.read(class_name(number)))
+        found = encoded, decode_class(encoded)
+        _LAST.clear()
+        _LAST[key] = found
+    return _LAST[key]
+
+
+def _damaged(path: Path, entry: RankEntry, problem: str) -> FormatError:
+    return FormatError(f"damaged: {problem}", path=path, place=f"rank {entry.rank}", remedy=_REMEDY)
+
+
+def unpack(
+    source: str | Path,
+    output: str | Path,
+    *,
+    ranks: Iterable[int] | None = None,
+    force: bool = False,
+    step: Callable[[int, int], None] | None = None,
+) -> list[Path]:
+    """Write the ETs of a packed file to a directory: those of some ranks, by default of all.
+
+    Each is what was packed, byte for byte. Raises ChakraError for a file that is not packed or
+    has no such rank, and as `run_directory` does.
+    """
+    path = Path(source)
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise _not_packed(path) from error
+    with archive:
+        table = table_of(archive)
+        if table is None:
+            raise _not_packed(path)
+        chosen = _chosen(path, table, ranks)
+        with run_directory(Path(output), table.prefix, force) as run:
+            for place, entry in enumerate(chosen):
+                data = file_of(path, archive, table, table.name(entry))
+                assert data is not None, "the entry is of this table"
+                run.path(table.name(entry)).write_bytes(data)
+                if step is not None:
+                    step(place + 1, len(chosen))
+    return [Path(output) / name for name in run.sources]
+
+
+def _chosen(path: Path, table: Table, ranks: Iterable[int] | None) -> list[RankEntry]:
+    if ranks is None:
+        return table.ranks
+    entries = {entry.rank: entry for entry in table.ranks}
+    wanted = list(dict.fromkeys(ranks))
+    absent = [rank for rank in wanted if rank not in entries]
+    if absent:
+        raise ChakraError(f"no rank {absent[0]}", path=path, remedy=f"It has {len(entries)} ranks.")
+    return [entries[rank] for rank in wanted]
+
+
+def _not_packed(path: Path) -> ChakraError:
+    if path.exists():
+        problem, remedy = "this was not made by chakra pack", "Name such a file."
+    else:
+        problem, remedy = "no such file", "Check the path."
+    return ChakraError(problem, path=path, remedy=remedy)

@@ -1,0 +1,191 @@
+"""Packed ranks come back byte for byte, are small where they are alike, and read by themselves."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import chakra
+from et_bytes import VERSION, encoded, framed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from many_ranks import run_of, traces
+from places import EXAMPLES
+from strategies import traces as any_traces
+
+import chakra_et
+from chakra_et import ChakraError, Feeder, FeederSet, FormatError, Trace
+from chakra_et.converters.et.wire import field_bytes
+from chakra_et.definitions import Kind
+from chakra_et.pack import pack, unpack
+from chakra_et.pack.columns import Columns
+from chakra_et.pack.differences import decode_rank, encode_rank
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ETs of two ranks, and of five others that are alike but for names and times."""
+    folder = tmp_path_factory.mktemp("run")
+    chakra_et.convert_files(EXAMPLES / "ddp_2rank", folder / "ets", jobs=1)
+    chakra_et.convert_files(run_of(folder / "in", range(2, 7)), folder / "more", jobs=1)
+    for file in (folder / "more").glob("*.et"):
+        file.rename(folder / "ets" / file.name)
+    return folder / "ets"
+
+
+@pytest.fixture(scope="module")
+def packed(run: Path) -> Path:
+    path = run.parent / "run.pack"
+    pack(run, path)
+    return path
+
+
+def rank_bytes(folder: Path, *files: bytes) -> Path:
+    """A directory with these files as ranks."""
+    folder.mkdir()
+    for rank, data in enumerate(files):
+        (folder / f"trace.{rank}.et").write_bytes(data)
+    return folder
+
+
+def test_all_ranks_come_back_byte_for_byte(run: Path, packed: Path, tmp_path: Path) -> None:
+    unpack(packed, tmp_path / "back")
+    assert traces(tmp_path / "back") == traces(run)
+
+
+def test_one_rank_is_read_without_the_others(run: Path, packed: Path) -> None:
+    with zipfile.ZipFile(packed) as archive:
+        entry = json.loads(archive.read("pack.json"))["ranks"][1]
+        needed = {"pack.json", f"class.{entry['group']}", "rank.1"}
+        others = [name for name in archive.namelist() if name not in needed]
+    damaged = packed.with_name("damaged.pack")
+    with zipfile.ZipFile(packed) as archive, zipfile.ZipFile(damaged, "w") as copy:
+        for name in archive.namelist():
+            copy.writestr(name, b"" if name in others else archive.read(name))
+    assert chakra_et.read(damaged / "trace.1.et") == chakra_et.read(run / "trace.1.et")
+    with pytest.raises(FormatError, match="rank 0: damaged"):
+        chakra_et.read(damaged / "trace.0.et")
+
+
+def test_every_reader_takes_a_packed_file_for_its_ranks(run: Path, packed: Path) -> None:
+    assert dict(chakra_et.read_set(packed)) == dict(chakra_et.read_set(run))
+    mine, theirs = ([node.id for node in Feeder(folder / "trace.1.et")] for folder in (packed, run))
+    assert mine == theirs
+    assert sorted(FeederSet(packed).feeders) == list(range(7))
+    done = chakra("info", packed / "trace.1.et")
+    assert done.code == 0
+    assert chakra("validate", packed).code == chakra("validate", run).code == 0
+
+
+def test_ranks_that_differ_in_times_alone_are_one_class(tmp_path: Path) -> None:
+    """Each takes little more than its times do: here two bytes for each of 1,474 durations."""
+    trace = chakra_et.convert_files(EXAMPLES / "ddp_2rank", None)[0].trace
+    files = []
+    for rank in range(8):
+        random = np.random.default_rng(rank)
+        trace.nodes.duration_ns[:] = random.integers(1000, 1200, len(trace.nodes))
+        trace.metadata.set("rank", Kind.INT32, rank)
+        files.append(encoded(trace))
+    result = pack(rank_bytes(tmp_path / "ets", *files), tmp_path / "run.pack")
+    assert (result.ranks, result.classes, result.as_bytes) == (8, 1, 0)
+    with zipfile.ZipFile(tmp_path / "run.pack") as archive:
+        sizes = [archive.getinfo(f"rank.{rank}").file_size for rank in range(8)]
+    assert sizes[0] < 50
+    assert max(sizes) < 1.5 * len(trace.nodes)
+
+
+def test_equal_ets_give_equal_files(run: Path, packed: Path, tmp_path: Path) -> None:
+    pack(run, tmp_path / "again.pack")
+    assert (tmp_path / "again.pack").read_bytes() == packed.read_bytes()
+
+
+def test_a_compressed_et_comes_back_without_its_compression(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "ets").mkdir()
+    trace = chakra_et.read(run / "trace.0.et")
+    chakra_et.write(trace, tmp_path / "ets" / "trace.0.et.gz")
+    pack(tmp_path / "ets", tmp_path / "run.pack")
+    (file,) = unpack(tmp_path / "run.pack", tmp_path / "back")
+    assert file.read_bytes() == (run / "trace.0.et").read_bytes()
+
+
+UNUSUAL = {
+    "unknown fields": framed(VERSION, b"\x08\x07" + field_bytes(99, b"later")),
+    "a field twice": framed(VERSION, b"\x08\x01\x08\x02" + field_bytes(2, b"n")),
+    "a long number": framed(VERSION, b"\x08\x81\x80\x00" + field_bytes(2, b"n")),
+    "no nodes": framed(VERSION),
+    "text that is no UTF-8": framed(VERSION, b"\x08\x01" + field_bytes(2, b"\xff\xfe")),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_any_valid_encoding_comes_back(tmp_path: Path, name: str) -> None:
+    source = rank_bytes(tmp_path / "ets", UNUSUAL["no nodes"], UNUSUAL[name])
+    pack(source, tmp_path / "run.pack")
+    unpack(tmp_path / "run.pack", tmp_path / "back")
+    assert traces(tmp_path / "back") == traces(source)
+
+
+@given(any_traces(), any_traces())
+@settings(max_examples=25)
+def test_any_trace_comes_back_beside_any_other(one: Trace, other: Trace) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        source = rank_bytes(Path(name, "ets"), encoded(one), encoded(other), encoded(one))
+        pack(source, Path(name, "run.pack"))
+        unpack(Path(name, "run.pack"), Path(name, "back"))
+        assert traces(Path(name, "back")) == traces(source)
+
+
+@given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 2), min_size=1))
+@settings(max_examples=50)
+def test_numbers_come_back_from_their_differences(pairs: list[tuple[int, int]]) -> None:
+    both = np.array(pairs, np.int64)
+    for dtype in (np.int64, np.uint64, np.float64, np.int32, np.bool_):
+        as_bits = dtype in (np.uint64, np.float64)
+        column, beside = (c.copy().view(dtype) if as_bits else c.astype(dtype) for c in both.T)
+        common: Columns = {"x": beside, "gone": [1]}
+        found: Any = decode_rank(encode_rank({"x": column}, common), common)
+        assert list(found) == ["x"]
+        assert found["x"].dtype == column.dtype
+        assert found["x"].tobytes() == column.tobytes()
+
+
+def test_some_ranks_are_unpacked(run: Path, packed: Path, tmp_path: Path) -> None:
+    done = chakra("unpack", packed, "-o", tmp_path / "some", "--ranks", "1-2,6")
+    assert done.code == 0, done.errors
+    assert sorted(traces(tmp_path / "some")) == ["trace.1.et", "trace.2.et", "trace.6.et"]
+    assert "no rank 9" in chakra("unpack", packed, "-o", tmp_path / "x", "--ranks", "9").errors
+    assert "is not a list" in chakra("unpack", packed, "-o", tmp_path / "x", "--ranks", "b").errors
+
+
+def test_the_command_says_how_small_it_became(run: Path, tmp_path: Path) -> None:
+    done = chakra("pack", run, "-o", tmp_path / "run.pack")
+    assert done.code == 0, done.errors
+    assert "7 ranks in 3 classes" in done.words
+    assert "times smaller" in done.words
+
+
+def test_what_is_not_packed_is_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ChakraError, match="not made by chakra pack"):
+        unpack(run / "trace.0.et", tmp_path / "out")
+    with pytest.raises(ChakraError, match="no such file"):
+        unpack(tmp_path / "nowhere", tmp_path / "out")
+    chakra_et.write(chakra_et.read(run / "trace.0.et"), tmp_path / "trace.0.json")
+    with pytest.raises(ChakraError, match="expected an ET in protobuf"):
+        pack(tmp_path / "trace.0.json", tmp_path / "out")
+
+
+@pytest.mark.parametrize("member", ["class.0", "rank.0", "pack.json"])
+def test_damage_is_named(packed: Path, tmp_path: Path, member: str) -> None:
+    with zipfile.ZipFile(packed) as archive:
+        at = archive.getinfo(member).header_offset + 30 + len(member) + 4
+    data = bytearray(packed.read_bytes())
+    data[at] ^= 0xFF
+    (tmp_path / "damaged.pack").write_bytes(data)
+    with pytest.raises(ChakraError, match=r"damaged|not made by chakra pack"):
+        unpack(tmp_path / "damaged.pack", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
