@@ -179,7 +179,7 @@ def run_command(
 
     Each operator is called by the schema that was recorded, on tensors of the recorded shapes,
     strides and aliases, in the recorded order. What cannot run is named with its reason and its
-    share of the time. PyTorch is needed (pip install 'chakra-et[torch]'), but for --back-end dry.
+    share of the time. PyTorch is needed (the extra `torch`), but for --back-end dry.
 
     With --ranks auto, all ranks run with their communication, each in a process of its own (or in
     those of torchrun). With --mode communication, only the collectives and messages of all ranks

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command import chakra
+from host_operators import Operators, T
 from places import DATA, ROOT
 
 from chakra_et import validate, write
@@ -173,6 +174,23 @@ def test_what_was_recorded_on_a_device_lies_on_that_of_the_run() -> None:
     tensors = [(t, d) for t, d in zip(execution.tensors, devices, strict=True) if t is not None]
     assert {d for _, d in tensors} == {"cuda:0", "cpu"}
     assert all(t.device.type == ("cpu" if d == "cpu" else "meta") for t, d in tensors)
+
+
+def test_the_gradient_of_cudnns_batch_normalisation_runs_on_the_host(tmp_path: Path) -> None:
+    schema = (
+        "aten::cudnn_batch_norm_backward(Tensor input, Tensor grad_output, Tensor weight, "
+        "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, "
+        "float epsilon, Tensor reserveSpace) -> (Tensor, Tensor, Tensor)"
+    )
+    shape = (2, 3, 4, 4)
+    each = [T(number, (3,), device="cuda:0") for number in range(3, 12)]
+    made = Operators()
+    given = [T(1, shape, device="cuda:0"), T(2, shape, device="cuda:0"), *each[:5], 1e-5, each[5]]
+    made.call(schema, given, [T(20, shape, device="cuda:0"), *each[6:8]])
+    made.call("aten::neg(Tensor self) -> Tensor", [T(20, shape, device="cuda:0")])
+    program, execution = ran(made.trace(tmp_path))
+    execution.iterate()
+    assert account_of(program.plan).left_out == []
 
 
 def test_the_tool_that_fills_the_table_measures(tmp_path: Path) -> None:
