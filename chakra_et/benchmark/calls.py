@@ -29,6 +29,8 @@ BROUGHT_BY: Final = {
     "quantized_decomposed": "torch.ao.quantization.fx._decomposed",
 }
 """Modules of PyTorch that register a namespace only when they are imported."""
+_CUT: Final = 4097
+"""Values of a longer list that PyTorch's observer writes."""
 _NO_TEXT: Final = (b"", b"[]")
 
 
@@ -95,6 +97,8 @@ def _misfit(schema: Schema, given: list[Any]) -> str:
     """Where the values are not those that the schema asks for."""
     if len(given) > len(schema.arguments):
         return reasons.OTHER_COUNT
+    if any(isinstance(value, list) and len(value) == _CUT for value in given):
+        return reasons.CUT
     for argument, value in zip(schema.arguments, given, strict=False):
         if isinstance(value, Opaque) and not (argument.optional or argument.has_default):
             return reasons.unrecorded(argument.name, value.tag)

@@ -139,6 +139,7 @@ def test_an_operator_with_work_of_its_own_never_gives_way(tmp_path: Path) -> Non
         ("aten::relu(Tensor self, int k) -> Tensor", [T(1)], "its inputs do not fit its schema"),
         ("aten::relu(Tensor self) -> Tensor", [], "no input values are recorded"),
         ("aten::relu(", [T(1)], "its schema cannot be read"),
+        ("aten::f(int[] a) -> Tensor", [list(range(4097))], "it was given a list of which"),
         ("c10d::barrier(Tensor t) -> Tensor", [T(1)], "it communicates, and no process group"),
     ],
 )  # fmt: skip
