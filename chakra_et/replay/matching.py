@@ -21,6 +21,8 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, ProcessGroup, Trace, TraceSet
 from chakra_et.model.attributes import INTEGER_KINDS
 
+_NEARLY: Final = 4
+"""Ends that are so many times closer than calls follow each other are those of one call."""
 _SHIFT: Final = 4
 """How many calls the recordings of two ranks may begin apart."""
 
@@ -211,9 +213,24 @@ def _shift(reference: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int
         if 2 * len(mine) >= len(ends) and len(mine) > 1:
             gap = mine - theirs
             scores[shift] = float(np.median(np.abs(gap - np.median(gap))))
+    if _clocks_agree(reference, ends):
+        return 0
     best = min(scores, key=lambda shift: (scores[shift], abs(shift)), default=0)
     # Only a clearly better fit speaks against the plain order.
     return best if best and scores[best] * 2 < scores.get(0, np.inf) else 0
+
+
+def _clocks_agree(reference: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> bool:
+    """Whether calls in plain order end at nearly the same time, compared with what lies between.
+
+    Then they are the same calls, however much what follows each varies.
+    """
+    count = min(len(reference), len(ends))
+    between = np.diff(reference)
+    if count < 2 or not len(between):
+        return False
+    apart = np.abs(ends[:count] - reference[:count])
+    return bool(_NEARLY * np.median(apart) < np.median(between))
 
 
 def _match_messages(

@@ -16,18 +16,12 @@ from torch.profiler import record_function
 from recording.window import Step
 
 
-@torch.library.custom_op("known::work", mutates_args=())
-def known_work(x: torch.Tensor, micros: int) -> torch.Tensor:
-    """An operator that keeps the processor busy for a known time."""
-    end = time.perf_counter_ns() + 1000 * micros
-    while time.perf_counter_ns() < end:
-        pass
-    return x.clone()
+@torch.library.custom_op("known::wait", mutates_args=())
+def known_wait(x: torch.Tensor, micros: int) -> torch.Tensor:
+    """An operator that takes a known time, as if a device ran it.
 
-
-@torch.library.custom_op("known::delay", mutates_args=())
-def known_delay(x: torch.Tensor, micros: int) -> torch.Tensor:
-    """An operator that waits for a known time and leaves the processor to others."""
+    It leaves the processor to the transfers beside it: there are no more processors than ranks.
+    """
     time.sleep(micros / 1e6)
     return x.clone()
 
@@ -36,7 +30,7 @@ def known_delay(x: torch.Tensor, micros: int) -> torch.Tensor:
 class Shape:
     """A perceptron of equal layers, trained on a batch in parts, on all ranks alike.
 
-    `work_us` is what `known::work` takes behind each layer, forward and backward; on rank r
+    `known_us` is what `known::wait` takes behind each layer, forward and backward; on rank r
     `slower[r]` times as long. `late_us` is how late a rank asks for each all-reduce. Gradients of
     so many layers as a `bucket` has are summed at once, beside the backward pass if they `overlap`.
     """
@@ -45,7 +39,7 @@ class Shape:
     hidden: int = 256
     tokens: int = 192
     micro_batches: int = 1
-    work_us: int = 0
+    known_us: int = 0
     late_us: Sequence[int] = (0, 0)
     slower: Sequence[float] = (1.0, 1.0)
     bucket: int = 1
@@ -99,21 +93,21 @@ class _Training:
                 x = x.detach().requires_grad_()
                 y = layer.forward(x)
                 kept.append((x, y))
-                x = self._work(y)
+                x = self._known(y)
         gradient = x.detach() * 1e-3
         ready: list[torch.Tensor] = []
         for place, (layer, (x, y)) in enumerate(zip(self._layers[::-1], kept[::-1], strict=True)):
             with record_function("layer backward"):
                 torch.autograd.backward(y, gradient)
-                gradient = self._work(x.grad)
+                gradient = self._known(x.grad)
                 ready += [weight.grad for weight in layer.weights] if last else []
                 if (place + 1) % self._shape.bucket == 0:
                     self._sum(ready)
                     ready = []
 
-    def _work(self, x: torch.Tensor) -> torch.Tensor:
-        micros = round(self._shape.work_us * self._shape.slower[self._rank])
-        return torch.ops.known.work(x.detach(), micros) if micros else x
+    def _known(self, x: torch.Tensor) -> torch.Tensor:
+        micros = round(self._shape.known_us * self._shape.slower[self._rank])
+        return torch.ops.known.wait(x.detach(), micros) if micros else x
 
     def _sum(self, gradients: list[torch.Tensor]) -> None:
         """Sum gradients over ranks; wait at once where nothing is to overlap."""
@@ -121,7 +115,7 @@ class _Training:
             return
         late = self._shape.late_us[self._rank]
         if late:
-            torch.ops.known.delay(gradients[0][:1], late)
+            time.sleep(late / 1e6)
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         self._sums.append((dist.all_reduce(flat, async_op=True), flat, gradients))
         if not self._shape.overlap:
@@ -169,7 +163,7 @@ class Line:
                     continue
                 dist.recv(message, rank - 1, tag=tag)
                 if rank == 1:
-                    torch.ops.known.delay(message, self.link_us)
+                    torch.ops.known.wait(message, self.link_us)
                     dist.send(message, 2, tag=tag)
                 else:
                     compute(message)
@@ -194,19 +188,20 @@ class Intervention:
     known: tuple[Shape, ...] = ()
 
 
-_WORK = Shape(work_us=2000)
-_SMALL = Shape(hidden=64, tokens=64, work_us=8000)
+_DEVICE = Shape(hidden=512, tokens=16, known_us=5000)
+"""Much to transfer beside operators that leave the processor to that."""
+_SMALL = Shape(hidden=64, tokens=16, known_us=8000)
 
 INTERVENTIONS: dict[str, Intervention] = {
     "slow operator": Intervention(
         "one operator takes twice as long",
-        _WORK, Shape(work_us=4000),
-        ("time:name=known::work=2",),
+        _DEVICE, replace(_DEVICE, known_us=10_000),
+        ("time:name=known::wait=2",),
     ),
     "no operator": Intervention(
         "one operator is not done",
-        _WORK, Shape(),
-        ("remove:name=known::work=yes",),
+        _DEVICE, replace(_DEVICE, known_us=0),
+        ("remove:name=known::wait=yes",),
     ),
     "slow rank": Intervention(
         "rank 1 computes half as fast again",
@@ -215,17 +210,17 @@ INTERVENTIONS: dict[str, Intervention] = {
     ),
     "late rank": Intervention(
         "rank 1 asks for each all-reduce 8 ms later",
-        Shape(), Shape(late_us=(0, 8000)),
+        _DEVICE, replace(_DEVICE, late_us=(0, 8000)),
         ("delay:name=c10d::allreduce_=8000,1",),
     ),
     "slow link": Intervention(
         "a link between two stages takes three times as long",
         Line(5000), Line(15000),
-        ("time:name=known::delay=3",), ranks=3,
+        ("time:name=known::wait=3",), ranks=3,
     ),
     "bucket size": Intervention(
         "gradients of two layers are summed at once",
-        Shape(layers=8), Shape(layers=8, bucket=2),
+        replace(_DEVICE, layers=8), replace(_DEVICE, layers=8, bucket=2),
         ("merge:type=COMM_COLL=2",),
     ),
     "micro-batches": Intervention(
@@ -252,7 +247,7 @@ INTERVENTIONS: dict[str, Intervention] = {
     ),
     "overlap": Intervention(
         "each all-reduce is waited for at once",
-        Shape(), Shape(overlap=False),
+        _DEVICE, replace(_DEVICE, overlap=False),
         ("overlap=off",),
     ),
 }  # fmt: skip
