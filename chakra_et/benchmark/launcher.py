@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -172,7 +173,7 @@ def _environment(rank: int, ranks: int, directory: Path) -> dict[str, str]:
 def serve() -> None:
     """Be a rank: run its task, leave what came of it in the directory, and end with the launch."""
     directory, rank = Path(os.environ[DIRECTORY]), int(os.environ["RANK"])
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(directory,), daemon=True).start()
     module, name, arguments = pickle.loads((directory / f"task.{rank}").read_bytes())
     try:
         result = getattr(import_module(module), name)(*arguments)
@@ -201,9 +202,13 @@ def _leave(path: Path, content: Any) -> None:
     partly.replace(path)
 
 
-def _end_with_parent() -> None:
-    """End when the process that started this one is gone: its end of the pipe is closed then."""
+def _end_with_parent(directory: Path) -> None:
+    """End when the process that started this one is gone: its end of the pipe is closed then.
+
+    It has left the directory behind if it was killed.
+    """
     with suppress(OSError):
         while os.read(0, 1):
             pass
+    shutil.rmtree(directory, ignore_errors=True)
     os._exit(1)

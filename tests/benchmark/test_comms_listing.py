@@ -14,7 +14,7 @@ from chakra_et.benchmark.comms.call import Call, Group
 from chakra_et.benchmark.comms.listing import Listing, list_calls
 from chakra_et.definitions import CollectiveType
 from chakra_et.loading import load
-from chakra_et.model import Trace
+from chakra_et.model import ProcessGroup, Trace
 
 ALL4 = (0, 1, 2, 3)
 
@@ -143,6 +143,17 @@ def test_what_tells_too_little_is_left_out_with_a_reason(
     listing = list_calls(run(trace(left_out, coll(2), rank=0, world=2)))
     assert [(s.reason, s.count, s.recorded_ns) for s in listing.skipped[0]] == [(reason, 1, 5)]
     assert [call.node for call in listing.calls[0]] == [2]
+
+
+def test_the_size_of_a_group_of_all_ranks_tells_how_many_there_are() -> None:
+    """A host trace alone knows of its group no more than the size."""
+    alone = trace(coll(1, pg_name="0"), rank=0, groups=[ProcessGroup(name="0", size=8)])
+    listing = list_calls(run(alone))
+    assert (listing.world_size, listing.calls[0][0].group.ranks) == (8, tuple(range(8)))
+    groups = [ProcessGroup(name="3", size=8), ProcessGroup(name="4", size=4)]
+    part = trace(coll(1, pg_name="3"), rank=0, groups=groups)
+    (skipped,) = list_calls(run(part)).skipped[0]
+    assert skipped.reason == "the members of its group are unknown"
 
 
 def test_a_barrier_needs_no_size() -> None:

@@ -93,7 +93,11 @@ def test_a_rank_that_is_deaf_to_sigterm_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_ranks_end_with_the_process_that_started_them(tmp_path: Path, number: int) -> None:
+def test_ranks_end_with_the_process_that_started_them(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take away what it has left, too."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     code = (
         "import signal, sys\n"
         "from chakra_et.benchmark.launcher import launch\n"
@@ -105,3 +109,4 @@ def test_ranks_end_with_the_process_that_started_them(tmp_path: Path, number: in
     process.send_signal(number)
     process.wait(timeout=30)
     expect_gone(started)
+    assert list(tmp_path.glob("chakra-run-*")) == []

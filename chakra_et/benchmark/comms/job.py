@@ -44,7 +44,6 @@ def prepare(traces: TraceSet, ranks: int | None = None, how: ShrinkAs = ShrinkAs
     Raises ChakraError where traces are missing, where there is nothing to run, and where calls
     would never meet.
     """
-    recorded = traces.world_size
     if ranks is not None:
         traces = kept_traces(traces, ranks)
     listing = list_calls(traces)
@@ -52,7 +51,7 @@ def prepare(traces: TraceSet, ranks: int | None = None, how: ShrinkAs = ShrinkAs
     if ranks is None:
         expect_ranks(listing)
     expect_meeting([*unmet(traces), *agree(listing)])
-    return Job(listing if ranks is None else shrink(listing, how), listing, recorded)
+    return Job(listing if ranks is None else shrink(listing, how), listing, listing.world_size)
 
 
 def _expect_some(listing: Listing) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,7 +16,7 @@ from chakra_et.benchmark.comms.details import Details, default_dtype, details_of
 from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import TraceSet
-from chakra_et.validators.sequences import RECORDED_TIME, group_key, issue_order
+from chakra_et.validators.sequences import RECORDED_TIME, WORLD, group_key, issue_order
 from chakra_et.validators.view import ABSENT, RunView, TraceView
 
 _SIDES: Final = {NodeType.COMM_SEND: (SEND, "comm_dst"), NodeType.COMM_RECV: (RECV, "comm_src")}
@@ -43,15 +44,20 @@ def list_calls(traces: TraceSet) -> Listing:
     run = RunView({rank: TraceView(trace, rank) for rank, trace in traces.items()})
     listing = Listing(traces.world_size)
     for rank, view in run.views.items():
-        rows, reasons = _runnable(view)
-        listing.skipped[rank] = reasons
-        listing.calls[rank] = _calls(run, view, issue_order(view, rows), traces.world_size)
+        names = dict.fromkeys(view.texts("pg_name")[view.communication].tolist())
+        groups = {name: _group(run, view, name, traces.world_size) for name in names}
+        rows, listing.skipped[rank] = _runnable(view, groups)
+        listing.calls[rank] = _calls(view, issue_order(view, rows), groups)
+    every = [rank for calls in listing.calls.values() for c in calls for rank in c.group.ranks]
+    listing.world_size = max([listing.world_size, *(rank + 1 for rank in every)])
     return listing
 
 
-def _runnable(view: TraceView) -> tuple[Rows, list[Skipped]]:
+def _runnable(view: TraceView, groups: Mapping[str, Group | None]) -> tuple[Rows, list[Skipped]]:
     """Rows that tell enough to be run, and why others do not."""
     rows = view.communication
+    unknown = [name for name, group in groups.items() if group is None]
+    nobody = np.isin(view.texts("pg_name")[rows].astype(str), unknown)
     kinds, types = view.nodes.type[rows], view.integers("comm_type")[rows]
     is_coll = kinds == NodeType.COMM_COLL
     send = (kinds == NodeType.COMM_SEND) & (view.integers("comm_dst")[rows] == ABSENT)
@@ -61,6 +67,7 @@ def _runnable(view: TraceView) -> tuple[Rows, list[Skipped]]:
     reasons = {
         "it takes its recorded time alone": view.present(RECORDED_TIME)[rows],
         "its group is unknown": is_coll & view.present("pg_candidates")[rows],
+        "the members of its group are unknown": is_coll & nobody,
         "its type is unknown": is_coll & ~np.isin(types, list(CollectiveType)),
         "the other rank of the message is unknown": send | recv,
         "its size is unknown": unsized & ~barrier,
@@ -76,9 +83,8 @@ def _runnable(view: TraceView) -> tuple[Rows, list[Skipped]]:
     return rows[left], found
 
 
-def _calls(run: RunView, view: TraceView, rows: Rows, world_size: int) -> list[Call]:
+def _calls(view: TraceView, rows: Rows, groups: Mapping[str, Group | None]) -> list[Call]:
     names = view.texts("pg_name")[rows].tolist()
-    groups = {name: _group(run, view, name, world_size) for name in dict.fromkeys(names)}
     columns = (view.integers(name)[rows].tolist() for name in _NUMBERS)
     waits = awaited(view.trace, rows)
     starts = view.nodes.start_ns[rows]
@@ -86,7 +92,8 @@ def _calls(run: RunView, view: TraceView, rows: Rows, world_size: int) -> list[C
     places: Counter[tuple[object, ...]] = Counter()
     calls = []
     for number, (row, name, *told) in enumerate(zip(rows.tolist(), names, *columns, strict=True)):
-        call = _call(view, row, groups[name], dict(zip(_NUMBERS, told, strict=True)))
+        group = groups[name] or Group("", ())
+        call = _call(view, row, group, dict(zip(_NUMBERS, told, strict=True)))
         key = (call.group, call.kind, call.tag) if call.is_message else (call.group,)
         start = None if first is None else int(starts[number]) - first
         calls.append(replace(call, place=places[key], after=waits[number], start_ns=start))
@@ -94,10 +101,15 @@ def _calls(run: RunView, view: TraceView, rows: Rows, world_size: int) -> list[C
     return calls
 
 
-def _group(run: RunView, view: TraceView, name: str, world_size: int) -> Group:
-    """The group of a name, known by one name and the same members on all ranks."""
+def _group(run: RunView, view: TraceView, name: str, world_size: int) -> Group | None:
+    """The group of a name, by one name and the same members on all ranks; None if nobody tells."""
     known, ranks = group_key(run, view, name)
-    return Group(known, ranks or tuple(range(world_size)))
+    given = view.group_of.get(name)
+    size = 0 if given is None else given.size
+    if ranks or not size or size == world_size:
+        return Group(known, ranks or tuple(range(world_size)))
+    # Which ranks a group has that is not told, and not the only one, nobody knows.
+    return Group("", tuple(range(size))) if name in WORLD or len(view.groups) == 1 else None
 
 
 def _call(view: TraceView, row: int, group: Group, told: dict[str, int]) -> Call:
