@@ -123,7 +123,7 @@ class Plan:
 
 
 def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
-    """Plan a trace. Raises ChakraError where it holds no operation."""
+    """Plan a trace. Raises ChakraError where it tells of no operation what was called."""
     tree = HostTree.of(trace)
     schemas = trace.nodes.attributes.dense("op_schema", "", object).tolist()
     calls: dict[int, Call] = {}
@@ -136,9 +136,10 @@ def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:
     candidates = Candidates.of(tree, schemas)
     window = nodes_in(tree, choice.window)
     chosen = select(tree, candidates, window, lambda row: bool(call(row).reason))
-    if not len(chosen.rows):
+    if not any(schemas[row] or candidates.kernels[row] for row in chosen.rows.tolist()):
         raise ChakraError(
-            "no operation of the host is in the trace",
+            "no operation of the host has a schema"
+            + ("" if choice.window is None else f" in {choice.window.described}"),
             remedy="Record a host trace too, with ExecutionTraceObserver or `chakra collect`.",
         )
     own_ns = trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)

@@ -219,5 +219,6 @@ def test_gradients_are_kept_until_they_are_set_to_none(tmp_path: Path) -> None:
 def test_a_trace_without_operators_is_refused(tmp_path: Path) -> None:
     made = Operators()
     made.call("## step ##", [])
-    with pytest.raises(ChakraError, match="no operation of the host is in the trace"):
+    made.call("record_param_comms", [])
+    with pytest.raises(ChakraError, match="no operation of the host has a schema"):
         plan_of(made.trace(tmp_path))
