@@ -13,14 +13,16 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.errors import ChakraError
 from chakra_et.kerneltimes import Samples, samples_of
 from chakra_et.kerneltimes.files import write_samples
 from chakra_et.loading import load
@@ -158,8 +160,11 @@ def main_ns(traces: TraceSet) -> dict[int, int]:
     return found
 
 
-def table(found: list[Foretold]) -> Iterator[str]:
-    """The lines of the table, and what they come to."""
+def table(found: list[Foretold], failed: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """The lines of the table, and what they come to; why some kinds could not be foretold."""
+    yield from (f"{name} could not be foretold: {why}\n" for name, why in failed.items())
+    if not found:
+        return
     errors, beyond = (np.median([getattr(f, name) for f in found]) for name in ("size", "beyond"))
     yield (
         f"{len(found)} kinds, {len(found[0].after)} recordings each side: median error "
@@ -211,12 +216,17 @@ def main() -> int:
         folder = given.keep or Path(temporary)
         if not given.again:
             record_all(folder, given.only, given.times, given.steps)
-        found = [foretell(name, folder / name) for name in given.only]
+        found, failed = list[Foretold](), dict[str, str]()
+        for name in given.only:
+            try:
+                found.append(foretell(name, folder / name))
+            except ChakraError as error:
+                failed[name] = error.problem
     if given.print:
-        print("\n".join(table(found)))
+        print("\n".join(table(found, failed)))
     else:
-        write_page(table(found))
-    return 0
+        write_page(table(found, failed))
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,41 @@
+"""What the table of interventions says of figures: errors, noise, and what simpler ways reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interventions import Foretold, table
+
+
+def foretold(name: str, after: list[float], found: float, same: float) -> Foretold:
+    spans = np.array([same] * len(after))
+    naive = np.array([spans, spans * 1.1, spans * 0.9])
+    return Foretold(name, "something", ("a=b|c",), spans, np.array(after),
+                    np.full(len(after), found), naive)  # fmt: skip
+
+
+def test_an_error_is_that_of_medians_beyond_the_spread_of_both_sides() -> None:
+    one = foretold("one", [98.0, 99, 100, 101, 102], 104.0, 50.0)
+    assert one.error == pytest.approx(0.04)
+    assert one.noise == pytest.approx(0.01)
+    assert one.beyond == pytest.approx(0.03)
+    assert one.naive_errors == pytest.approx([-0.5, -0.45, -0.55])
+    assert one.better()
+
+
+def test_a_simpler_way_that_is_closer_counts_beyond_the_noise_alone() -> None:
+    near = foretold("near", [98.0, 99, 100, 101, 102], 100.5, 100.0)
+    assert not near.better()
+    assert near.better(near.noise)
+    far = foretold("far", [98.0, 99, 100, 101, 102], 110.0, 100.0)
+    assert not far.better(far.noise)
+
+
+def test_the_table_counts_and_says_what_failed() -> None:
+    found = [foretold("one", [100.0] * 5, 101.0, 50.0), foretold("two", [100.0] * 5, 120.0, 100.0)]
+    text = "\n".join(table(found, {"three": "ranks wait for each other"}))
+    assert text.startswith("three could not be foretold: ranks wait for each other")
+    assert "2 kinds, 5 recordings each side: median error 10.5%" in text
+    assert "1 kinds within 3% beyond the noise. Closer than every simpler way in 1" in text
+    assert r"| two: something | `a=b\|c` | 0.0 | 0.0 | 0.0% | +20.0% | 20.0% |" in text
+    assert list(table([], {"one": "why"})) == ["one could not be foretold: why\n"]
