@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from recording.window import Step, record
 from chakra_et.benchmark.account import Account, account_of
 from chakra_et.benchmark.certificate import OperatorTimes, times_of
 from chakra_et.benchmark.plan import Choice
+from chakra_et.benchmark.program import Style
 from chakra_et.benchmark.running import Settings, prepare, rehearsed
 from chakra_et.loading import load
 
@@ -41,8 +42,8 @@ PLAIN = 3
 LEAST_SHARE = 0.01
 LONG_NS = 50_000
 HEAD = """\
-| model | operators | in those above 50 us | recorded (ms) | run (ms) | error | operators off by more than 10 % | without profiler: model (ms) | run (ms) | error |
-|---|---:|---:|---:|---:|---:|---|---:|---:|---:|"""  # noqa: E501
+| model | operators | in those above 50 us | recorded (ms) | run (ms) | error | operators off by more than 10 % | with recorded gaps (ms) | error | without profiler: model (ms) | run (ms) | error |
+|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|"""  # noqa: E501
 
 
 @dataclass
@@ -54,6 +55,8 @@ class Measured:
     long_share: float
     recorded: list[OperatorTimes] = field(default_factory=list)
     run: list[OperatorTimes] = field(default_factory=list)
+    with_gaps: list[int] = field(default_factory=list)
+    """Without the profiler, but with the pauses that were recorded with it."""
     plain: list[int] = field(default_factory=list)
     plain_run: list[int] = field(default_factory=list)
 
@@ -68,9 +71,11 @@ class Measured:
             _spread(again),
             _error(model, again),
             self._off(),
-            _spread(list(map(float, self.plain))),
-            _spread(list(map(float, self.plain_run))),
-            _error(list(map(float, self.plain)), list(map(float, self.plain_run))),
+            _spread(self.with_gaps),
+            _error(model, self.with_gaps),
+            _spread(self.plain),
+            _spread(self.plain_run),
+            _error(self.plain, self.plain_run),
         ]
         return f"| {' | '.join(cells)} |"
 
@@ -93,12 +98,12 @@ class Measured:
         return f"{len(found)} of {told}" + (f": {', '.join(found)}" if found else "")
 
 
-def _spread(values: list[float]) -> str:
+def _spread(values: Sequence[float]) -> str:
     low, high = min(values) / 1e6, max(values) / 1e6
     return f"{statistics.median(values) / 1e6:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _error(model: list[float], again: list[float]) -> str:
+def _error(model: Sequence[float], again: Sequence[float]) -> str:
     return f"{statistics.median(again) / statistics.median(model) - 1:+.1%}"
 
 
@@ -106,8 +111,11 @@ def measure(name: str, make: Callable[[], Step], runs: int, folder: Path) -> Mea
     """Record a model, make its program, and record and time both in turns."""
     step = make()
     record(step, folder / "first")
-    program = prepare(load(folder / "first")[0], settings := Settings(threads=1))
+    trace, settings = load(folder / "first")[0], Settings(threads=1)
+    program = prepare(trace, settings)
     execution = rehearsed(program, settings)
+    pausing = Settings(threads=1, style=Style(gaps=True))
+    paused = rehearsed(prepare(trace, pausing), pausing)
     account = account_of(program.plan)
     long = sum(o.duration_ns for o in program.plan.operations if o.duration_ns >= LONG_NS)
     found = Measured(name, account, long / account.recorded_span_ns)
@@ -117,6 +125,7 @@ def measure(name: str, make: Callable[[], Step], runs: int, folder: Path) -> Mea
         for _ in range(PLAIN):
             found.plain.append(_model(step))
             found.plain_run.append(execution.iterate())
+            found.with_gaps.append(paused.iterate())
     return found
 
 

@@ -103,8 +103,8 @@ LARGE: dict[str, Callable[[], Step]] = {
     "perceptron": partial(perceptron, 1024, 512),
     "compiled perceptron": partial(compiled, 1024, 512),
     "transformer": partial(transformer, 256, 128, 8, 2048),
-    "residual": partial(residual, 32, 64, 16),
-    "embedding bag": partial(bags, 20000, 128, 2048, 20),
+    "residual": partial(residual, 64, 64, 16),
+    "embedding bag": partial(bags, 20000, 128, 4096, 20),
 }
 """Operators above 50 us hold nearly all of the time."""
 TINY: dict[str, Callable[[], Step]] = {
