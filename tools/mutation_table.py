@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ CHANGES: dict[str, Callable[[Trace, EdgeKind], Trace]] = {
 }
 
 
+@cache
 def measures(kind: EdgeKind, how: str | None = None) -> tuple[float, ...] | None:
     """What `MEASURES` say of a kind's program as it is, or changed; None where it cannot run."""
     traces = {factor: CASES[kind](factor) for factor in (FASTER, SLOWER)}
