@@ -155,6 +155,10 @@ EDITS: Final[dict[str, Maker]] = {
     "delay": _of("delay", "delay"),
     "repeat": _of("repeat", "repeat"),
     "merge": _of("transfers", "merge"),
+    "split": _of("passes", "split"),
+    "insert": _of("passes", "insert"),
+    "move": _of("passes", "move"),
+    "fuse": _of("fusion", "fuse"),
     "lengths": _of("retime", "other_lengths"),
     "device": _of("retime", "other_device"),
     **PLAN_EDITS,
@@ -169,12 +173,16 @@ FORMS: Final = {
     "delay": "delay:SELECTOR=US[,RANK]",
     "repeat": "repeat:SELECTOR=N",
     "merge": "merge:SELECTOR=N",
+    "split": "split:SELECTOR=N",
+    "insert": "insert:SELECTOR=US",
+    "move": "move=[RANK/]ID:OTHER",
+    "fuse": "fuse=TABLE.csv",
     "lengths": "lengths=OLD:NEW[,OLD:NEW...][,TABLE]",
     "device": "device=TABLE[:NAME]",
     **PLAN_FORMS,
 }
 """How each edit is written."""
-_SELECTING: Final = ("time", "remove", "delay", "repeat", "merge")
+_SELECTING: Final = ("time", "remove", "delay", "repeat", "merge", "split", "insert")
 
 
 def _removed(columns: Columns, chosen: Mask) -> Trace:

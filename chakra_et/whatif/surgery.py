@@ -29,6 +29,8 @@ from chakra_et.model import (
 from chakra_et.passes.edit import drop_attribute
 from chakra_et.scale.changes import set_plain
 
+_DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "own_start_ns",
+                  "sync_on")  # fmt: skip
 CHAINS: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM)
 
 
@@ -49,6 +51,9 @@ class Surgery:
         self._own_ns: dict[int, int] = {}
         self._numbers: dict[str, dict[int, int]] = {}
         self._shapes: dict[int, bytes] = {}
+        self._names: dict[int, str] = {}
+        self._instead: dict[int, int] = {}
+        self._prompt: list[int] = []
         self.links = (self.source >= 0) & np.isin(self.kind, CHAINS)
         self._next: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
         self._previous: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
@@ -57,7 +62,7 @@ class Surgery:
     @property
     def _changed(self) -> bool:
         """Whether anything is to change."""
-        told = (self._dropped, self._added, self._own_ns, self._numbers, self._shapes)
+        told = (self._dropped, self._added, self._own_ns, self._numbers, self._shapes, self._names)
         if self._total > self.count or self._forgotten.any() or any(map(bool, told)):
             return True
         edges = np.flatnonzero(self.links)
@@ -91,6 +96,11 @@ class Surgery:
             self.unlink(row)
             self._dropped.add(row)
 
+    def replace(self, row: int, by: int) -> None:
+        """Take a node out; what waits for it waits for another one."""
+        self.drop((row,))
+        self._instead[row] = by
+
     def takes(self, row: int, ns: int) -> None:
         """Let a node's own time be so long."""
         self._own_ns[row] = ns
@@ -103,6 +113,14 @@ class Surgery:
         """Let a node's inputs have other shapes."""
         self._shapes[row] = text
 
+    def prompt(self, rows: Rows) -> None:
+        """Let nodes begin at once when what they wait for is over, and look for nothing else."""
+        self._prompt += rows.tolist()
+
+    def name(self, row: int, text: str) -> None:
+        """Let a node have another name."""
+        self._names[row] = text
+
     # -----------------------------------------------------------------------------------------
     # Waits
 
@@ -114,6 +132,20 @@ class Surgery:
     def forget(self, edges: Mask) -> None:
         """Take out edges of the trace, but links of chains."""
         self._forgotten |= edges & ~self.links
+
+    def behind(self, row: int, last: int, *, launches: bool = False) -> None:
+        """Let what waits for a node wait for another one, which comes behind it.
+
+        With `launches`, that one also launches what the node did.
+        """
+        kinds = [EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.SYNC, EdgeKind.DATA, EdgeKind.PROGRAM]
+        kinds += [EdgeKind.LAUNCH, EdgeKind.THREAD] if launches else []
+        edges = (self.source == row) & np.isin(self.kind, kinds) & ~self.links & ~self._forgotten
+        for edge in np.flatnonzero(edges).tolist():
+            guess = bool(self.trace.edges.inferred[edge])
+            kind = EdgeKind(int(self.kind[edge]))
+            self.wait(int(self.target[edge]), last, kind, inferred=guess)
+        self.forget(edges)
 
     def following(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
         """What follows a node in its chain."""
@@ -164,6 +196,11 @@ class Surgery:
             rows = np.array(sorted(told), np.int64)
             set_plain_number(nodes, name, rows, [told[row] for row in rows.tolist()])
         self._set_shapes(nodes)
+        for name in _DELAYS if self._prompt else ():
+            drop_attribute(nodes.attributes, name, np.array(sorted(self._prompt), np.int64))
+        for row, text in self._names.items():
+            nodes.names.append(text)
+            nodes.name_code[row] = len(nodes.names) - 1
         made = Trace(nodes, self._edges(nodes, like), self.trace.metadata)
         return in_program_order(self._without_dropped(made))
 
@@ -212,12 +249,14 @@ class Surgery:
             links.discard(link)
         fresh = sorted(links, key=lambda link: (link[1], link[0]))
         target = [self.target[stay], np.array([t for _, t, _ in fresh], np.int64)]
-        source = [edges.source[stay], nodes.id[np.array([s for s, _, _ in fresh], np.int64)]]
+        stood = self._stand_in(len(like))[np.maximum(self.source, 0)]
+        ids = np.where(self.source >= 0, nodes.id[stood], edges.source)
+        source = [ids[stay], nodes.id[np.array([s for s, _, _ in fresh], np.int64)]]
         kind = [self.kind[stay], np.array([k for _, _, k in fresh], np.uint8)]
         inferred = [edges.inferred[stay], np.zeros(len(fresh), np.bool_)]
         for t, s, k, guess in self._added:
             target.append(t)
-            source.append(nodes.id[s])
+            source.append(nodes.id[self._stand_in(len(like))[s]])
             kind.append(np.full(len(t), k, np.uint8))
             inferred.append(np.full(len(t), guess))
         changed = np.unique(np.concatenate([self.target[~stay], *target[1:]]))
@@ -230,6 +269,15 @@ class Surgery:
             len(nodes), np.concatenate(target), np.concatenate(source), np.concatenate(kind),
             np.concatenate(inferred),
         )  # fmt: skip
+
+    def _stand_in(self, count: int) -> Rows:
+        """The node that stands for each one: itself, or the one in its place."""
+        stood = np.arange(count)
+        for row, by in self._instead.items():
+            while by in self._instead:
+                by = self._instead[by]
+            stood[row] = by
+        return stood
 
     def _without_dropped(self, trace: Trace) -> Trace:
         if not self._dropped:
