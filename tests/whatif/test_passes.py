@@ -114,10 +114,10 @@ def kernels() -> TraceSet:
     return run(trace(
         node(1, start=0, took=10, stream=7, name="gemm_a", is_cpu_op=False, num_ops=8),
         node(2, start=10, took=20, stream=7, name="relu_b", is_cpu_op=False, num_ops=2,
-             deps=(1,), kind=EdgeKind.STREAM),
+             deps=(1,), kind=EdgeKind.DATA),
         node(3, start=30, took=40, stream=7, name="gemm_c", is_cpu_op=False, deps=(2,),
-             kind=EdgeKind.STREAM),
-        coll(4, start=30, took=5, stream=9, deps=(2,), kind=EdgeKind.EVENT),
+             kind=EdgeKind.DATA),
+        coll(4, start=30, took=5, stream=9, deps=(2,), kind=EdgeKind.DATA),
     ))  # fmt: skip
 
 
