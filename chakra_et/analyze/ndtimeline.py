@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -97,15 +97,19 @@ def _form(file: Path) -> Callable[[bytes, Path], _Found] | None:
     return _timeline if is_list and _EVENT.search(head) else None
 
 
+_LARGEST: Final = 1 << 62
+_Whole: TypeAlias = Annotated[int, msgspec.Meta(gt=-_LARGEST, lt=_LARGEST)]
+
+
 class _Record(msgspec.Struct):
-    rank: int
+    rank: _Whole
     metric: str
-    step: int
+    step: _Whole
     start_ts: list[float]
     duration: list[float]
-    stage: int = 0
-    dp_rank: int = 0
-    tp_rank: int = 0
+    stage: _Whole = 0
+    dp_rank: _Whole = 0
+    tp_rank: _Whole = 0
     ip: str = ""
 
 
@@ -152,7 +156,7 @@ def _of_line(match: re.Match[str]) -> tuple[_Rank, list[Span]]:
     steps = _steps(tags, [int(part) for part in match["range"].split(",")], len(took))
     pairs = (item.partition("=") for item in match["topo"].split(","))
     topo = {name.strip(): value.strip().strip("'\"") for name, _, value in pairs}
-    rank, tp, dp, pp = (int(topo.get(n, 0)) for n in ("rank", "tp_rank", "dp_rank", "pp_rank"))
+    rank, tp, dp, pp = (_whole(topo.get(n, 0)) for n in ("rank", "tp_rank", "dp_rank", "pp_rank"))
     spans = [
         Span(rank, step, match["metric"], _ns(begin), _ns(length))
         for step, begin, length in zip(steps, start, took, strict=True)
@@ -166,8 +170,8 @@ def _steps(tags: Sequence[Any], bounds: list[int], count: int) -> list[int]:
     if told:
         if len(told) != count:
             raise ValueError(f"{len(told)} of {count} segments tell their step")
-        return [int(step) for step in told]
-    steps = range(*bounds)
+        return [_whole(step) for step in told]
+    steps = range(*map(_whole, bounds))
     if not steps or count % len(steps):
         raise ValueError(f"{count} segments in {len(steps)} steps")
     return [step for step in steps for _ in range(count // len(steps))]
@@ -180,11 +184,20 @@ def _timeline(data: bytes, file: Path) -> _Found:
             continue
         try:
             args = event["args"]
-            rank = _Rank(int(args["rank"]), args.get("tp", 0), event["pid"], args.get("pp", 0))
-            start, took = (round(float(event[name]) * 1e3) for name in ("ts", "dur"))
-            yield rank, [Span(rank.rank, int(args["step"]), str(event["name"]), start, took)]
+            tp, dp, pp = map(_whole, (args.get("tp", 0), event["pid"], args.get("pp", 0)))
+            rank = _Rank(_whole(args["rank"]), tp, dp, pp)
+            start, took = (_ns(float(event[name]) / 1e6) for name in ("ts", "dur"))
+            yield rank, [Span(rank.rank, _whole(args["step"]), str(event["name"]), start, took)]
         except _CANNOT as error:
             raise _wrong(f"no event of a segment: {error}", file, number) from error
+
+
+def _whole(told: Any) -> int:
+    """A whole number. Raises ValueError for what is none, or is none that a column holds."""
+    number = int(told)
+    if abs(number) >= _LARGEST:
+        raise ValueError(f"{number} is too large")
+    return number
 
 
 def _ns(seconds: float) -> int:

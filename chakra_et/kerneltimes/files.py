@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,13 +18,17 @@ from chakra_et.kerneltimes.samples import Samples
 VERSION: Final = 1
 
 
+_Ns: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
+
+
 class _Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     operator: str
     device: str
     model: str
-    count: int
-    median_ns: int
-    total_ns: int
+    count: _Count
+    median_ns: _Ns
+    total_ns: _Ns
     dtype: str = ""
     batch: float | None = None
     m: float | None = None
@@ -79,14 +83,6 @@ def read_samples(path: str | Path) -> Samples:
             path=path,
             remedy="Make it anew: chakra fit TRACES -o TABLE.json",
         )
-    for number, row in enumerate(found.rows):
-        if row.count < 1 or min(row.median_ns, row.total_ns) < 0:
-            raise FormatError(
-                "a row without calls, or with a negative time",
-                path=path,
-                place=f"row {number}",
-                remedy="Make it anew: chakra fit TRACES -o TABLE.json",
-            )
     return _samples(found.rows)
 
 

@@ -222,7 +222,10 @@ def test_what_is_no_record_is_refused_with_its_place(
     ['{"metric": "a", "start_ts": [1.0], "duration": [], "rank": 0, "step": 1}',
      '{"metric": "a", "start_ts": [1e300], "duration": [1.0], "rank": 0, "step": 1}',
      '{"metric": "a", "start_ts": [1.0], "rank": 0, "step": 1}', '[{"metric": 1, "start_ts": 2}]',
-     '[{"ph": "X", "args": {"rank": 0}, "name": "a", "ts": 1, "dur": 1, "pid": 0}]'],
+     '[{"ph": "X", "args": {"rank": 0}, "name": "a", "ts": 1, "dur": 1, "pid": 0}]',
+     '[{"ph": "X", "args": {"rank": 0, "step": 1%s}, "name": "a", "ts": 1, "dur": 1, "pid": 0}]'
+     % ("0" * 30),
+     '{"metric": "a", "start_ts": [1.0], "duration": [1.0], "rank": 0, "step": 1%s}' % ("0" * 30)],
 )  # fmt: skip
 def test_broken_records_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "records.json"

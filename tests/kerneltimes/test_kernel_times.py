@@ -205,7 +205,9 @@ def test_a_file_gives_what_was_written_and_the_same_bytes_again(tmp_path: Path) 
     ["", "[]", '{"kernel_times": 2, "rows": []}', '{"kernel_times": 1}',
      '{"kernel_times": 1, "rows": [{"operator": "a"}]}',
      '{"kernel_times": 1, "rows": [{"operator": "a", "device": "host", "model": "m", "count": 0,'
-     ' "median_ns": 1, "total_ns": 1}]}'],
+     ' "median_ns": 1, "total_ns": 1}]}',
+     '{"kernel_times": 1, "rows": [{"operator": "a", "device": "host", "model": "m", "count": 1,'
+     f' "median_ns": 1, "total_ns": 1{"0" * 30}}}]}}'],
 )  # fmt: skip
 def test_what_is_no_table_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.json"
