@@ -71,6 +71,9 @@ class Program:
         self.start: list[str] = []
         self.steps: list[Step] = []
         self._defined: set[int] = set()
+        """Views that are tensors at the place up to which the program is written."""
+        self._at_start: set[int] = set()
+        """Those of them that are there before the first operation."""
         self._ending = _ending(plan)
         self._last_read = _last_reads(plan)
         self._unwritten = filled_outside(plan)
@@ -83,7 +86,8 @@ class Program:
         """Let an operation not run; what it would return is made in its place."""
         operation = self.plan.operations[number]
         operation.reason = reason
-        self.steps[number].run = self._instead(operation, number)
+        taken = {self.plan.views[view].storage: view for view in refs(operation.inputs)}
+        self.steps[number].run = self._instead(operation, number, taken)
 
     def refill(self, number: int, view: int, fill: Fill) -> None:
         """Give an operation a tensor of its own with values that it needs."""
@@ -107,7 +111,7 @@ class Program:
             step.before.append(f"wait({operation.gap_ns})")
         writer = self._writer(operation)
         if writer is None:
-            step.run = self._instead(operation, number)
+            step.run = self._instead(operation, number, {})
         else:
             for view in dict.fromkeys(refs(operation.inputs)):
                 self._define(view, step)
@@ -121,16 +125,15 @@ class Program:
         if view in self._defined:
             return
         storage = self.plan.storages[self.plan.views[view].storage]
-        base = next((other for other in storage.views if other in self._defined), None)
-        if storage.born != AT_START:
-            source = f"t[{base}]" if base is not None else self._memory(view)
-            step.before.append(f"t[{view}] = {self._view(view, source)}")
-        else:
-            if base is None:
-                self.start.append(f"memory = {self._memory(view)}")
-            source = "memory" if base is None else f"t[{base}]"
-            self.start.append(f"t[{view}] = {self._view(view, source)}")
+        at_start = storage.born == AT_START
+        there = self._at_start if at_start else self._defined
+        base = next((other for other in storage.views if other in there), None)
+        source = f"t[{base}]" if base is not None else self._memory(view)
+        lines = self.start if at_start else step.before
+        lines.append(f"t[{view}] = {self._view(view, source)}")
         self._defined.add(view)
+        if at_start:
+            self._at_start.add(view)
 
     def _memory(self, view: int) -> str:
         seen = self.plan.views[view]
@@ -151,32 +154,38 @@ class Program:
     def _filled(self, view: int) -> str:
         return f"filled(t[{view}], {_values(self.fills[self.plan.views[view].storage])})"
 
-    def _instead(self, operation: Operation, number: int) -> list[str]:
-        """What stands for an operation that does not run: time, and what it would return."""
+    def _instead(self, operation: Operation, number: int, taken: dict[int, int]) -> list[str]:
+        """What stands for an operation that does not run: time, and what it would return.
+
+        `taken` has a view for storages of its inputs that are there: of these it returns others.
+        """
         lines = [f"# {shown(operation.name)} is left out: {shown(operation.reason)}"]
         if self.style.stand_in is not StandIn.SKIP and operation.duration_ns:
             lines.append(f"{self.style.stand_in.value}({operation.duration_ns})")
-        first: dict[int, int] = {}
+        there = dict(taken)
         for view in dict.fromkeys(refs(operation.outputs)):
             seen = self.plan.views[view]
-            if self.plan.storages[seen.storage].born != number or seen.dtype not in WIDTHS:
-                continue
-            base = first.setdefault(seen.storage, view)
-            integers = self.fills[seen.storage].kind in ("range", "offsets", "flags")
-            fill = self.fills[seen.storage] if integers else _NOTHING
-            lines.append(
-                f"t[{view}] = {self.made(view, fill)}"
-                if base == view
-                else f"t[{view}] = {self._view(view, f't[{base}]')}"
-            )
+            new = self.plan.storages[seen.storage].born == number and seen.dtype in WIDTHS
+            if seen.storage in there:
+                source = f"t[{there[seen.storage]}]"
+                lines.append(f"t[{view}] = {self._view(view, source)}")
+            elif new:
+                lines.append(f"t[{view}] = {self.made(view, self._made_up(seen.storage))}")
+                there[seen.storage] = view
         return lines
+
+    def _made_up(self, storage: int) -> Fill:
+        """Values of what an operation would have returned: only integers must be sound."""
+        fill = self.fills[storage]
+        return fill if fill.kind in ("range", "offsets", "flags") else _NOTHING
 
     def _after(self, number: int, step: Step) -> None:
         """Note what the operation has returned, and let go of what nobody needs any more."""
         operation = self.plan.operations[number]
         taken = set(refs(operation.inputs))
         returned = [view for view in dict.fromkeys(refs(operation.outputs)) if view not in taken]
-        self._defined.update(returned)
+        assigned = "\n".join(step.run)
+        self._defined.update(view for view in returned if f"t[{view}]" in assigned)
         gone = [v for s in self._ending[number] for v in self.plan.storages[s].views]
         if operation.reason == "" and not any(self._is_needed(v, number) for v in returned):
             step.run = [_call_alone(line, returned) for line in step.run]

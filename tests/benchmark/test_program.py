@@ -88,6 +88,27 @@ def test_what_does_not_run_still_leaves_its_outputs(stand_in: StandIn, tmp_path:
     )
 
 
+def test_a_view_that_an_operator_would_have_returned_is_made_where_it_is_read(
+    tmp_path: Path,
+) -> None:
+    made = Operators()
+    made.call("mine::first(Tensor(a) x) -> Tensor(a)", [T(1)], [T(1, (2,))])
+    made.call(RELU, [T(1, (2,))], [T(2, (2,))])
+    found = program(made.trace(tmp_path))
+    assert found.start == [
+        "t[1] = view(storage(16, 'float32', 'cpu', 'floats'), 'float32', (2,), (1,), 0)"
+    ]
+    assert [step.run[-1] for step in found.steps][1] == "aten_relu(t[1])"
+
+
+def test_what_is_there_at_the_start_is_no_view_of_what_comes_later(tmp_path: Path) -> None:
+    made = Operators()
+    made.call("aten::t(Tensor(a) self) -> Tensor(a)", [T(1)], [T(1, (2, 2))])
+    made.call(RELU, [T(1, (2, 2))], [T(2, (2, 2))])
+    made.call(RELU, [T(1, (1,), offset=3)], [T(3, (1,))])
+    assert program(made.trace(tmp_path)).start[1].startswith("t[3] = view(t[0], ")
+
+
 def test_memory_that_python_fills_is_filled(tmp_path: Path) -> None:
     """`torch.tensor(1.0)` is an `aten::empty`, whose memory no operator writes."""
     empty = "aten::empty.memory_format(SymInt[] size) -> Tensor"

@@ -339,6 +339,19 @@ def test_an_operator_that_pytorch_refuses_is_told(traces: dict[str, Trace]) -> N
     assert execution.changes() == ["aten::linear (1): PyTorch refused it: no kernel"]
 
 
+def test_a_view_that_pytorch_refuses_is_made_all_the_same(tmp_path: Path) -> None:
+    base = torch.ones(4, 6)
+
+    def step() -> None:
+        base.t().add_(1)
+
+    program = prepare(recorded(step, tmp_path), ONE_THREAD)
+    program.steps[0].run = ["raise RuntimeError('no view')"]
+    execution = rehearsed(program, ONE_THREAD)
+    execution.iterate()
+    assert [text.partition(" (")[0] for text in execution.changes()] == ["aten::t"]
+
+
 def test_tensors_that_do_not_fit_are_refused_before_they_are_made(
     traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
