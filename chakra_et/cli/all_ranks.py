@@ -45,6 +45,7 @@ def run_all(
     shrink: int | None,
     shrink_as: ShrinkName,
     timeout_s: float,
+    emit: Path | None,
     as_json: bool,
     show: Callable[[Console, Outcome], None],
 ) -> None:
@@ -56,7 +57,7 @@ def run_all(
     with working("reading the traces"):
         traces = load(source)
         job = prepare(traces, shrink, ShrinkAs(shrink_as.value))
-    done = _run(traces, job, settings, timeout_s)
+    done = _run(traces, job, settings, timeout_s, emit)
     if done is None:
         return
     if as_json:
@@ -70,7 +71,9 @@ def run_all(
     show_communication(console, done.communication)
 
 
-def _run(traces: TraceSet, job: Job, settings: Settings, timeout_s: float) -> AllRanks | None:
+def _run(
+    traces: TraceSet, job: Job, settings: Settings, timeout_s: float, emit: Path | None
+) -> AllRanks | None:
     from chakra_et.benchmark.comms.all_ranks import dry_run, run_all_ranks
     from chakra_et.benchmark.launcher import launched
     from chakra_et.benchmark.running import BackEnd
@@ -82,13 +85,15 @@ def _run(traces: TraceSet, job: Job, settings: Settings, timeout_s: float) -> Al
 
         return run_all_as_rank(traces, job, settings, timeout_s)
     with working(f"running {number_of(len(job.plans), 'rank')}"):
-        return run_all_ranks(traces, job, settings, timeout_s)
+        return run_all_ranks(traces, job, settings, timeout_s, emit)
 
 
-def expect_one(ranks: RanksName, emit: Path | None) -> None:
-    """Raises ChakraError where a program of one rank is asked for beside all ranks."""
-    if ranks is RanksName.AUTO and emit is not None:
+def expect_own_ranks(ranks: RanksName, emit: Path | None, back_end: str) -> None:
+    """Raises ChakraError where programs of all ranks are asked for, and nobody can write them."""
+    from chakra_et.benchmark.launcher import launched
+
+    if ranks is RanksName.AUTO and emit is not None and (launched() or back_end == "dry"):
         raise ChakraError(
-            "--emit writes the program of one rank, and --ranks auto runs all",
-            remedy="Leave one of them out.",
+            "--emit of all ranks starts them itself, to rehearse their programs",
+            remedy="Leave out torchrun and --back-end dry, or --ranks auto.",
         )

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from chakra_et.benchmark.comms.call import BACKENDS
 from chakra_et.benchmark.comms.call import Settings as Communication
-from chakra_et.cli.all_ranks import RanksName, RanksOption, expect_one, run_all
+from chakra_et.cli.all_ranks import RanksName, RanksOption, expect_own_ranks, run_all
 from chakra_et.cli.communication import (
     OneByOneOption,
     ShrinkAsOption,
@@ -214,9 +214,9 @@ def run_command(
         threads,
         record,
     )
-    expect_one(ranks, emit)
+    expect_own_ranks(ranks, emit, back_end.value)
     if ranks is RanksName.AUTO:
-        run_all(source, settings, shrink, shrink_as, timeout, as_json, _show)
+        run_all(source, settings, shrink, shrink_as, timeout, emit, as_json, _show)
         return
     with working("planning"):
         program = prepare(_rank(source, rank), settings)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from chakra_et.benchmark.comms.all_ranks import parts_of
 from chakra_et.benchmark.comms.job import Job
@@ -20,6 +21,8 @@ from chakra_et.benchmark.running import Settings
 from chakra_et.files import read, write
 from chakra_et.model import TraceSet
 
+EMITTED = "sharded"
+"""The program that is written as well, and runs from its file."""
 SETTINGS = Settings(warmup=0, iterations=2, threads=1)
 
 
@@ -37,6 +40,19 @@ def _program(folder: Path, name: str, rank: int) -> None:
     part = pickle.loads((folder / f"{name}.parts").read_bytes())[rank]
     done = operate(read(folder / f"{name}.{rank}.et"), part, SETTINGS)
     (folder / f"{name}.{rank}.done").write_bytes(pickle.dumps(done))
+    if name == EMITTED:
+        path = folder / f"{name}.{rank}.py"
+        operate(read(folder / f"{name}.{rank}.et"), part, SETTINGS, path)
+        (folder / f"{name}.{rank}.span").write_text(str(_span_ns(path)))
+
+
+def _span_ns(program: Path) -> int:
+    """What an iteration of a written program takes."""
+    names: dict[str, Any] = {"__name__": "benchmark"}
+    exec(compile(program.read_text(), program.name, "exec"), names)
+    names["set_up"]("cpu", 0, 1)
+    span: int = names["iterate"](names["PARTS"], names["start"]())
+    return span
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,9 +37,13 @@ Done = dict[str, list[tuple[Outcome, RankOutcome]]]
 
 
 @pytest.fixture(scope="module")
-def done(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.fixture(scope="module")
+def done(recordings: Path, folder: Path) -> Done:
     """What came of each rank of each recording; on fewer ranks its name ends in `-fewer`."""
-    folder = tmp_path_factory.mktemp("programs")
     asked: list[tuple[str, str, int | None]] = [(name, name, None) for name in NAMES]
     asked += [(f"{name}-fewer", name, n) for name, n in FEWER.items() if name in NAMES]
     for title, name, ranks in asked:
@@ -78,3 +83,13 @@ def test_fewer_ranks_run_all_operators_as_well(done: Done, name: str) -> None:
     for outcome, saw in fewer:
         assert outcome.account.coverage == 1
         assert all(took > 0 for each in saw.durations_ns for took in each)
+
+
+@pytest.mark.usefixtures("done")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_written_programs_run_and_need_pytorch_alone(folder: Path, rank: int) -> None:
+    text = (folder / f"{gloo_programs.EMITTED}.{rank}.py").read_text()
+    imports = {line.split()[1] for line in text.splitlines() if re.match("(import|from) ", line)}
+    assert {name.partition(".")[0] for name in imports} <= {*sys.stdlib_module_names, "torch"}
+    assert "RANKS.ask(" in text
+    assert int((folder / f"{gloo_programs.EMITTED}.{rank}.span").read_text()) > 0

@@ -60,14 +60,23 @@ class AllRanks:
         }
 
 
-def run_all_ranks(traces: TraceSet, job: Job, settings: Settings, timeout_s: float) -> AllRanks:
-    """Run every rank of a job. Raises ChakraError where one fails, or does not come in time."""
+def run_all_ranks(
+    traces: TraceSet, job: Job, settings: Settings, timeout_s: float, emit: Path | None = None
+) -> AllRanks:
+    """Run every rank of a job. Raises ChakraError where one fails, or does not come in time.
+
+    With `emit`, the ranks write their programs instead, as `programs_of` names them.
+    """
     parts = parts_of(job, timeout_s)
     with TemporaryDirectory(prefix="chakra-run-") as folder:
         paths = [Path(folder) / f"trace.{part.rank}.et" for part in parts]
         for part, path in zip(parts, paths, strict=True):
             write(traces[part.rank], path)
-        given = [(str(path), part, settings) for path, part in zip(paths, parts, strict=True)]
+        programs = [None] * len(parts) if emit is None else programs_of(emit, len(parts))
+        given = [
+            (str(path), part, settings, program)
+            for path, part, program in zip(paths, parts, programs, strict=True)
+        ]
         done = launch("chakra_et.benchmark.comms.rank", "run_operators", given)
     return collected(traces, job, settings, done)
 
@@ -80,6 +89,11 @@ def collected(
     if settings.record is not None:
         _certify(traces, outcomes, settings)
     return AllRanks(outcomes, job.figures([each for _, each in done]))
+
+
+def programs_of(path: Path, ranks: int) -> list[Path]:
+    """Where the program of each process goes: `benchmark.0.py`, `benchmark.1.py`."""
+    return [path.with_name(f"{path.stem}.{rank}{path.suffix}") for rank in range(ranks)]
 
 
 def parts_of(job: Job, timeout_s: float) -> list[Part]:

@@ -5,6 +5,7 @@ PyTorch and the standard library alone: the text of this module is part of such 
 
 # mypy: disable-error-code="import-not-found,no-untyped-call,attr-defined"
 
+import atexit
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +32,14 @@ class Ranks:
         self._groups: dict[str, Any] = {}
         self._pending: dict[int, tuple[Callable[[], Any], int]] = {}
         self._asked: dict[int, int] = {}
+        self._names: dict[int, str] = {}
 
     def ask(self, number: int, waits: bool, function: Callable[..., Any], *given: Any) -> Any:
         """Call an operator that returns a work, and wait for it, or let it go on beside."""
         began = time.perf_counter_ns()
         returned = function(*given)
         work = returned[-1] if isinstance(returned, tuple) else returned
+        self._names[number] = str(function)
         self._pending[number] = dist.Work.unbox(work).wait, began
         if waits:
             self.finish(number)
@@ -52,6 +55,7 @@ class Ranks:
             for tensor in tensors:
                 torch.ops._c10d_functional.wait_tensor(tensor)
 
+        self._names[number] = str(function)
         self._pending[number] = wait, began
         self._asked |= {tensor.untyped_storage().data_ptr(): number for tensor in tensors}
         return returned
@@ -104,6 +108,7 @@ class Ranks:
                 raise SystemExit("This program communicates: start it with torchrun.")
             backend = "nccl" if torch.cuda.is_available() else "gloo"
             dist.init_process_group(backend, timeout=timedelta(seconds=self._timeout_s))
+            atexit.register(dist.destroy_process_group)
         every = tuple(range(dist.get_world_size()))
         self._groups[""] = dist.group.WORLD
         for name, members in self._members.items():
@@ -126,9 +131,9 @@ class Ranks:
             reason = str(error).splitlines()[0]
             late = "timed out" in reason.lower() or "timeout" in reason.lower()
             what = f"did not end within {self._timeout_s:g} s" if late else f"failed: {reason}"
-            raise SystemExit(
-                f"rank {dist.get_rank()}: the communication of operation {number} {what}"
-            ) from None
+            name = self._names.get(number, "communication")
+            told = f"rank {dist.get_rank()}: {name} (operation {number}) {what}"
+            raise SystemExit(told) from None
 
 
 def few(tensor: Any, ranks: int, of: int) -> Any:
