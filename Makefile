@@ -18,7 +18,7 @@ help:
 	@echo "make test-browser the tests of pages in Chromium, where it is installed"
 	@echo "make test-cluster the tests with Ray, Dask and stores (in an environment of their own)"
 	@echo "make schema       generate what derives from schema/ (protobuf code, definitions, docs)"
-	@echo "make bench        time a conversion against the decoding floor and mlc-chakra"
+	@echo "make bench        time a conversion beside the decoding floor, mlc-chakra and HTA"
 
 $(VENV)/run.stamp: pyproject.toml $(KERNEL)
 	$(PYTHON) -m venv $(VENV)
@@ -85,7 +85,7 @@ schema: $(VENV)/dev.stamp
 	$(BIN)/python tools/generate.py
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python tools/bench_convert.py --sizes 10000,100000
+	$(BIN)/python tools/bench_convert.py
 
 clean:
 	rm -rf .venv .venv-cluster .venv-torch .venv-mlc .venv-protoc $(DEMO)

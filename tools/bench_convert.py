@@ -1,16 +1,22 @@
-"""Time `chakra convert` against the floor and against mlc-chakra, in one run.
+"""Time `chakra convert` beside the floor, mlc-chakra and HTA, in turns, in one run.
 
-    python tools/bench_convert.py --sizes 10000,100000 --json bench.json
+    python tools/bench_convert.py                         10,000 and 100,000 operations, 3 rounds
+    python tools/bench_convert.py --docs                  and put the figures into the docs
+    python tools/bench_convert.py --sizes 1000000 --no-peers
 
-For each size a pair of traces is made (tools/make_pair.py) and handed to
+For each size a pair of traces is made (tools/make_pair.py). In each round every program runs once,
+one after the other, so that what disturbs the machine disturbs them all:
 
-* ours       `chakra convert`, as a process of its own;
+* kernel     `chakra convert` with the compiled kernel, if that is built;
+* python     the same in pure Python;
 * floor      bare typed decoding of both files (tools/decode_floor.py): what no converter in
              Python that looks at its input can beat by much;
 * mlc-chakra its two steps, `chakra_trace_link` and `chakra_converter`, in an environment that is
-             made for them (tools/mlc_env.py). Leave it out with --no-mlc.
+             made for them (tools/mlc_env.py);
+* HTA        its loading of the profile alone, from the same environment.
 
-Each is a process, so start-up is part of the time. Of several runs the fastest counts.
+Each is a process, so start-up is part of the time. Times are medians over the rounds; a ratio is
+that of each round, as median and from the least to the greatest.
 """
 
 from __future__ import annotations
@@ -19,22 +25,34 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 import mlc_env
-from rich.console import Console
-from rich.table import Table
 
-TOOLS = Path(__file__).resolve().parent
-OURS, FLOOR, MLC = "ours", "floor", "mlc-chakra"
-Command = list[str | Path]
-console = Console(width=None if sys.stdout.isatty() else 120)
+from chakra_et.kernel import FORCE_PYTHON, kernel, state
+
+TOOLS: Final = Path(__file__).resolve().parent
+PAGE: Final = TOOLS.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+KERNEL, PYTHON, FLOOR, MLC, HTA = "kernel", "python", "floor", "mlc-chakra", "HTA"
+RATIOS: Final = (
+    (MLC, KERNEL, "wall_s"), (MLC, PYTHON, "wall_s"), (HTA, KERNEL, "wall_s"),
+    (KERNEL, FLOOR, "cpu_s"), (PYTHON, FLOOR, "cpu_s"), (MLC, KERNEL, "cpu_s"),
+)  # fmt: skip
+"""What stands above, what below, and of which figure."""
+_HTA_LOADS: Final = (
+    "import sys; from hta.trace_analysis import TraceAnalysis; "
+    "TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=sys.argv[2])"
+)
+Command: TypeAlias = list[str | Path]
 
 
 class BenchError(Exception):
@@ -48,97 +66,113 @@ class Measure:
     wall_s: float
     cpu_s: float
     peak_bytes: int
-    output_bytes: int = 0
+
+    def then(self, other: Measure) -> Measure:
+        """Both, one after the other."""
+        peak = max(self.peak_bytes, other.peak_bytes)
+        return Measure(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, peak)
 
 
 @dataclass
 class Case:
-    """One size, and what was measured on it."""
+    """One size: what was measured of each program, round by round."""
 
     host_ops: int
     input_bytes: int
-    pair: dict[str, object]
-    runs: dict[str, Measure] = field(default_factory=dict)
+    runs: dict[str, list[Measure]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
+    def median(self, program: str, figure: str) -> float:
+        """The median of a figure over the rounds."""
+        values: list[float] = [getattr(run, figure) for run in self.runs[program]]
+        return statistics.median(values)
 
-def run(log: Path, arguments: Command) -> Measure:
-    helper: Command = [sys.executable, "-S", "-E", TOOLS / "measure.py", log, *arguments]
-    done = subprocess.run(helper, check=True, capture_output=True, text=True, cwd=log.parent)
-    taken = json.loads(done.stdout)
-    if taken.pop("status"):
-        tail = log.read_text(errors="replace").strip().splitlines()[-3:]
-        raise BenchError(" ".join(tail) or "failed without a word")
-    return Measure(**taken)
-
-
-def best(measures: Sequence[Measure]) -> Measure:
-    return min(measures, key=lambda x: x.wall_s)
+    def ratio(self, above: str, below: str, figure: str) -> list[float]:
+        """A ratio in each round, from the least on."""
+        pairs = zip(self.runs.get(above, []), self.runs.get(below, []), strict=False)
+        return sorted(getattr(a, figure) / getattr(b, figure) for a, b in pairs)
 
 
-def with_output(measure: Measure, output: Path) -> Measure:
-    return Measure(measure.wall_s, measure.cpu_s, measure.peak_bytes, output.stat().st_size)
+@dataclass(frozen=True)
+class Pair:
+    """The two files, and where programs write."""
+
+    host: Path
+    device: Path
+    work: Path
+
+    def run(self, name: str, command: Command, **environment: str) -> Measure:
+        """Measure a program. Raises BenchError, with the end of what it said, where it fails."""
+        log = self.work / f"{name}.log"
+        helper: Command = [sys.executable, "-S", "-E", TOOLS / "measure.py", log, *command]
+        done = subprocess.run(
+            helper, check=True, capture_output=True, text=True, cwd=self.work,
+            env={**os.environ, **environment},
+        )  # fmt: skip
+        taken = json.loads(done.stdout)
+        if taken.pop("status"):
+            tail = log.read_text(errors="replace").strip().splitlines()[-3:]
+            raise BenchError(" ".join(tail) or "failed without a word")
+        return Measure(**taken)
 
 
-def ours(host: Path, device: Path, work: Path, repeat: int) -> dict[str, Measure]:
-    output = work / "ours.et"
-    command: Command = [sys.executable, "-m", "chakra_et.cli", "convert"]
-    command += ["--host", host, "--device", device, "-o", output]
-    measured = best([run(work / "ours.log", command) for _ in range(repeat)])
-    return {OURS: with_output(measured, output)}
+def ours(pure: str) -> Callable[[Pair], Measure]:
+    """Our command, in pure Python or with the kernel."""
+
+    def run(pair: Pair) -> Measure:
+        command: Command = [sys.executable, "-m", "chakra_et.cli", "convert", "-q"]
+        command += ["--host", pair.host, "--device", pair.device, "-o", pair.work / "ours.et"]
+        return pair.run("ours", command, **{FORCE_PYTHON: pure})
+
+    return run
 
 
-def floor(host: Path, device: Path, work: Path, repeat: int) -> dict[str, Measure]:
-    command: Command = [sys.executable, TOOLS / "decode_floor.py", host, device]
-    return {FLOOR: best([run(work / "floor.log", command) for _ in range(repeat)])}
+def floor(pair: Pair) -> Measure:
+    return pair.run("floor", [sys.executable, TOOLS / "decode_floor.py", pair.host, pair.device])
 
 
-def mlc(host: Path, device: Path, work: Path, repeat: int) -> dict[str, Measure]:
-    """Its own times vary little and are long: one run."""
-    del repeat
-    linked, output = work / "mlc-linked.json", work / "mlc.et"
-    link: Command = [mlc_env.command("chakra_trace_link"), "--rank", "0"]
-    link += ["--chakra-host-trace", host, "--chakra-device-trace", device]
-    first = with_output(run(work / "mlc-link.log", [*link, "--output-file", linked]), linked)
+def mlc(pair: Pair) -> Measure:
+    linked, output = pair.work / "mlc-linked.json", pair.work / "mlc.et"
+    link: Command = [mlc_env.command("chakra_trace_link"), "--rank", "0", "--output-file", linked]
+    link += ["--chakra-host-trace", pair.host, "--chakra-device-trace", pair.device]
     convert: Command = [mlc_env.command("chakra_converter"), "PyTorch", "--input", linked]
-    second = with_output(run(work / "mlc-convert.log", [*convert, "--output", output]), output)
-    linked.unlink()
-    both = Measure(
-        first.wall_s + second.wall_s,
-        first.cpu_s + second.cpu_s,
-        max(first.peak_bytes, second.peak_bytes),
-        second.output_bytes,
-    )
-    return {f"{MLC}: link": first, f"{MLC}: convert": second, MLC: both}
+    first = pair.run("mlc-link", link)
+    return first.then(pair.run("mlc-convert", [*convert, "--output", output]))
 
 
-def make_pair(host_ops: int, seed: int, work: Path, gzip: bool) -> tuple[Path, Path, Case]:
+def hta(pair: Pair) -> Measure:
+    command: Command = [mlc_env.command("python"), "-c", _HTA_LOADS, pair.device, pair.work]
+    return pair.run("hta", command)
+
+
+def programs(options: argparse.Namespace) -> dict[str, Callable[[Pair], Measure]]:
+    """What takes part."""
+    found = {} if kernel() is None else {KERNEL: ours("")}
+    found |= {PYTHON: ours("1"), FLOOR: floor}
+    return found if options.no_peers else {**found, MLC: mlc, HTA: hta}
+
+
+def make_pair(host_ops: int, work: Path) -> tuple[Pair, Case]:
     """In a process of its own, so that this one stays small."""
-    script = (
-        "import dataclasses, json, pathlib, sys; import pairs;"
-        "facts = pairs.make_pair(int(sys.argv[1]), int(sys.argv[2]), "
-        "pathlib.Path(sys.argv[3]), sys.argv[4] == 'True');"
-        "print(json.dumps(dataclasses.asdict(facts), default=str))"
-    )
-    arguments: Command = [sys.executable, "-c", script, str(host_ops), str(seed), work, str(gzip)]
-    done = subprocess.run(arguments, check=True, capture_output=True, text=True, cwd=TOOLS)
-    facts = json.loads(done.stdout)
-    size = facts["host_bytes"] + facts["device_bytes"]
-    host, device = Path(facts.pop("host")), Path(facts.pop("device"))
-    return host, device, Case(facts["ops"], size, facts)
+    command: Command = [sys.executable, TOOLS / "make_pair.py", "--host-ops", str(host_ops)]
+    subprocess.run([*command, "-o", work], check=True, capture_output=True)
+    pair = Pair(work / "host.json", work / "device.json", work)
+    return pair, Case(host_ops, sum(path.stat().st_size for path in (pair.host, pair.device)))
 
 
 def bench(host_ops: int, work: Path, options: argparse.Namespace) -> Case:
-    host, device, case = make_pair(host_ops, options.seed, work, options.gzip)
-    programs = {OURS: ours, FLOOR: floor}
-    if not options.no_mlc and host_ops <= options.mlc_max_ops and not options.gzip:
-        programs[MLC] = mlc
-    for name, program in programs.items():
-        console.print(f"[dim]{case.host_ops:,} ops: {name} …")
-        try:
-            case.runs.update(program(host, device, work, options.repeat))
-        except BenchError as error:
-            case.failures[name] = str(error)
+    """All rounds of one size."""
+    pair, case = make_pair(host_ops, work)
+    for turn in range(options.rounds):
+        for name, program in programs(options).items():
+            if name in case.failures or (name == MLC and turn >= options.mlc_rounds):
+                continue
+            print(f"{host_ops:,} operations, round {turn + 1}: {name}", file=sys.stderr, flush=True)
+            try:
+                case.runs.setdefault(name, []).append(program(pair))
+            except BenchError as error:
+                case.failures[name] = str(error)
+                case.runs.pop(name, None)
     return case
 
 
@@ -146,119 +180,95 @@ def bench(host_ops: int, work: Path, options: argparse.Namespace) -> Case:
 # What it comes to
 
 
-def ratio(case: Case, above: str, below: str) -> float | None:
-    if above in case.runs and below in case.runs:
-        return case.runs[above].wall_s / case.runs[below].wall_s
-    return None
-
-
-def growth(case: Case, first: Case, name: str) -> float | None:
-    """Time per op, as a multiple of that at the first size: 1 is linear."""
-    if name not in case.runs or name not in first.runs:
-        return None
-    now = case.runs[name].wall_s / case.host_ops
-    return now / (first.runs[name].wall_s / first.host_ops)
-
-
-def summary(case: Case, first: Case) -> dict[str, float | None]:
+def machine() -> dict[str, Any]:
+    """Where and with what this was measured."""
+    name = platform.processor() or platform.machine()
+    cpus = Path("/proc/cpuinfo")
+    if cpus.is_file():
+        lines = cpus.read_text().splitlines()
+        name = next((line.split(": ")[1] for line in lines if line.startswith("model name")), name)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return {
-        "ours_over_floor": ratio(case, OURS, FLOOR),
-        "mlc_over_ours": ratio(case, MLC, OURS),
-        "mlc_over_floor": ratio(case, MLC, FLOOR),
-        **{f"growth_{name}": growth(case, first, name) for name in (OURS, FLOOR, MLC)},
+        "processor": name,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "chakra": state(),
+        "load_before": round(load, 1),
     }
 
 
-def show(cases: Sequence[Case]) -> None:
-    table = Table(title="Time and memory", title_justify="left")
-    for column in ("host ops", "in MB", "program"):
-        table.add_column(column, justify="left" if column == "program" else "right")
-    for column in ("wall s", "CPU s", "µs/op", "peak MB", "peak/in", "out MB"):
-        table.add_column(column, justify="right")
+def tables(cases: list[Case], where: Mapping[str, Any]) -> str:
+    """All figures, in Markdown."""
+    lines = [
+        f"{where['processor']}, {where['cores']} cores, Python {where['python']}, "
+        f"{where['chakra']}. Load of the machine before: {where['load_before']}.",
+        "",
+        "| operations | input MB | program | wall s | processor s | peak MB | peak / input |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for case in cases:
-        lead = [f"{case.host_ops:,}", f"{case.input_bytes / 1e6:.1f}"]
-        for name, x in case.runs.items():
-            table.add_row(
-                *lead,
-                name,
-                f"{x.wall_s:.2f}",
-                f"{x.cpu_s:.2f}",
-                f"{1e6 * x.wall_s / case.host_ops:.1f}",
-                f"{x.peak_bytes / 1e6:.0f}",
-                f"{x.peak_bytes / case.input_bytes:.2f}",
-                f"{x.output_bytes / 1e6:.1f}" if x.output_bytes else "",
+        for name in case.runs:
+            peak = case.median(name, "peak_bytes")
+            lines.append(
+                f"| {case.host_ops:,} | {case.input_bytes / 1e6:.0f} | {name} "
+                f"| {case.median(name, 'wall_s'):.2f} | {case.median(name, 'cpu_s'):.2f} "
+                f"| {peak / 1e6:.0f} | {peak / case.input_bytes:.2f} |"
             )
-            lead = ["", ""]
-        for name, reason in case.failures.items():
-            table.add_row(*lead, name, "failed")
-            console.print(f"{case.host_ops:,} ops: {name} failed: {reason}", markup=False)
-        table.add_section()
-    console.print(table)
-
-    table = Table(title="Ratios of wall time; growth of time per op (1 is linear)")
-    table.title_justify = "left"
-    for key in ("host ops", *summary(cases[0], cases[0])):
-        table.add_column(key.replace("_", " "), justify="right")
+        lines += [
+            f"| {case.host_ops:,} | | {name} | failed: {reason} | | | |"
+            for name, reason in case.failures.items()
+        ]
+    lines += [
+        "",
+        "| operations | ratio | of | median | least to greatest |",
+        "|---|---|---|---|---|",
+    ]
     for case in cases:
-        values = summary(case, cases[0]).values()
-        shown = ["" if value is None else f"{value:.2f}" for value in values]
-        table.add_row(f"{case.host_ops:,}", *shown)
-    console.print(table)
+        for above, below, figure in RATIOS:
+            if found := case.ratio(above, below, figure):
+                what = "wall time" if figure == "wall_s" else "processor time"
+                lines.append(
+                    f"| {case.host_ops:,} | {above} / {below} | {what} "
+                    f"| {statistics.median(found):.2f} | {found[0]:.2f} to {found[-1]:.2f} |"
+                )
+    return "\n".join(lines)
 
 
-def report(cases: Sequence[Case], options: argparse.Namespace) -> dict[str, object]:
-    return {
-        "machine": {
-            "system": f"{platform.system()} {platform.machine()}",
-            "cpus": os.cpu_count(),
-            "python": platform.python_version(),
-        },
-        "seed": options.seed,
-        "gzip": options.gzip,
-        "repeat": options.repeat,
-        "sizes": [{**asdict(case), "ratios": summary(case, cases[0])} for case in cases],
-    }
-
-
-def sizes(text: str) -> list[int]:
-    found = [int(part.replace("_", "")) for part in text.split(",")]
-    if min(found) < 1:
-        raise ValueError
-    return found
+def put_into(page: Path, text: str) -> None:
+    """Put figures between the marks of a page."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", type=sizes, default=[10_000, 100_000], metavar="N,N,…")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeat", type=int, default=3, help="runs of ours and of the floor (3)")
-    parser.add_argument("--gzip", action="store_true", help="compressed input (not mlc-chakra)")
-    parser.add_argument("--no-mlc", action="store_true", help="leave mlc-chakra out")
-    parser.add_argument(
-        "--mlc-max-ops", type=int, default=100_000, metavar="N", help="its largest size (100000)"
-    )
+    sizes = [10_000, 100_000]
+    parser.add_argument("--sizes", type=lambda text: list(map(int, text.split(","))), default=sizes)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mlc-rounds", type=int, default=2, help="rounds of mlc-chakra (2)")
+    parser.add_argument("--no-peers", action="store_true", help="leave mlc-chakra and HTA out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
+    parser.add_argument("--docs", action="store_true", help=f"put the tables into {PAGE.name}")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="work in DIR and leave it there")
     options = parser.parse_args()
-
-    if not options.no_mlc and min(options.sizes) <= options.mlc_max_ops:
-        console.print("[dim]mlc-chakra's environment …")
+    if not options.no_peers:
         mlc_env.mlc_python()
-    cases: list[Case] = []
+    where, cases = machine(), []
     with ExitStack() as stack:
         base = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory("-bench")))
         for host_ops in options.sizes:
             work = base.resolve() / str(host_ops)
             work.mkdir(parents=True, exist_ok=True)
             cases.append(bench(host_ops, work, options))
-            if not options.keep:
-                for file in work.iterdir():
-                    file.unlink()
-    show(cases)
+    text = tables(cases, where)
+    print(text)
     if options.json:
-        options.json.write_text(json.dumps(report(cases, options), indent=2) + "\n")
+        figures = {"machine": where, "sizes": [asdict(case) for case in cases]}
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if options.docs:
+        put_into(PAGE, text)
     return int(any(case.failures for case in cases))
 
 
