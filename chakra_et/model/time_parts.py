@@ -90,7 +90,7 @@ def time_parts(nodes: Nodes) -> TimeParts:
     so is a part whose owner is not in the file.
     """
     count = len(nodes)
-    node, owner, ns = _told(nodes)
+    node, owner, ns, _ = _told(nodes)
     own = nodes.duration_ns - _sums(node, ns, count)
     sound = own[node] >= 0
     node, owner, ns = node[sound], owner[sound], ns[sound]
@@ -140,18 +140,24 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
 
 def unreadable(nodes: Nodes) -> Rows:
     """Rows whose attribute cannot be read, names a missing node, or exceeds the duration."""
-    wrong = [row for row, text in _texts(nodes) if _pairs(text) is None]
-    node, owner, ns = _told(nodes)
+    node, owner, ns, wrong = _told(nodes)
     wrong += node[owner == node].tolist()
     wrong += np.flatnonzero(_sums(node, ns, len(nodes)) > nodes.duration_ns).tolist()
     return np.unique(np.array(wrong, np.int64))
 
 
-def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows]:
-    """Node, owner and length of each part that is told; the owner is the node if not found."""
-    rows, ids, gaps, ns = [], [], [], []
+def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:
+    """Node, owner and length of each part that is told; the owner is the node if not found.
+
+    And the rows whose text says something else.
+    """
+    rows, ids, gaps, ns, wrong = [], [], [], [], []
     for row, text in _texts(nodes):
-        for owner, length in _pairs(text) or ():
+        pairs = _pairs(text)
+        if pairs is None:
+            wrong.append(row)
+            continue
+        for owner, length in pairs:
             rows.append(row)
             gaps.append(owner is None)
             ids.append(owner or 0)
@@ -159,7 +165,7 @@ def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows]:
     node = np.array(rows, np.int64)
     named = nodes.rows_of(np.array(ids, np.uint64))
     owners = np.where(np.array(gaps, np.bool_), GAP, np.where(named < 0, node, named))
-    return node, owners, np.array(ns, np.int64)
+    return node, owners, np.array(ns, np.int64), wrong
 
 
 def _texts(nodes: Nodes) -> list[tuple[int, str]]:

@@ -29,6 +29,11 @@ def _walk(facts: FileFacts, data: bytes) -> None:
     """Step from record to record."""
     at, size = 0, len(data)
     while at < size:
+        if facts.records:
+            # Most records: a length of one or two bytes, which is not 0.
+            at = _pass_short(facts, data, at)
+            if at == size:
+                return
         try:
             length, start = read_varint(data, at, size)
         except WireError as error:
@@ -51,6 +56,24 @@ def _walk(facts: FileFacts, data: bytes) -> None:
             continue
         facts.records += 1
         at = facts.whole = end
+
+
+def _pass_short(facts: FileFacts, data: bytes, at: int) -> int:
+    """Count whole records of a short length, and where the first other one begins."""
+    last, count = len(data) - 2, 0
+    while at < last:
+        low, high = data[at], data[at + 1]
+        if low < 0x80:
+            end = at + 1 + low if low else at
+        else:
+            end = at + 2 + (low & 0x7F | high << 7) if 0 < high < 0x80 else at
+        if end == at or end > last + 2:
+            break
+        count, at = count + 1, end
+    facts.records += count
+    if count:
+        facts.whole = at
+    return at
 
 
 def _pass_empty(facts: FileFacts, data: bytes, at: int) -> int:
