@@ -85,9 +85,6 @@ def test_layers_of_replicas_have_gradients_in_buckets_that_are_as_full(replicas:
             == sum(len(one.gradients) for one in before) + 3 * share * each
         )
         assert all(sum(one.sizes) >= 2**20 for one in now[:-1][:1])
-    assert span(edited(replicas, "layers=8 layers=4").traces) == pytest.approx(
-        span(replicas), rel=0.06
-    )
 
 
 def test_a_layer_of_a_tensor_parallel_run_has_its_all_reduces(data: Path) -> None:
@@ -96,7 +93,7 @@ def test_a_layer_of_a_tensor_parallel_run_has_its_all_reduces(data: Path) -> Non
     transfers = [int((one.nodes.type == COLLECTIVE).sum()) for one in (before, after)]
     # Two in each layer, over three steps.
     assert transfers == [24, 30]
-    assert span(edited(found, "layers=8 layers=4").traces) == span(found)
+    assert span(edited(found, "layers=5 layers=4").traces) == span(found)
 
 
 def test_layers_of_device_work_are_found_by_launches(data: Path) -> None:

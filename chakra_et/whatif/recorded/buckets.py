@@ -12,10 +12,10 @@ from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.sums import (
     GradientSum,
     cap_of,
-    first_step,
     parted,
     steps_of,
     sums_of,
+    told_cap,
 )
 from chakra_et.whatif.recorded.transfers import TransferLine, common_times
 from chakra_et.whatif.surgery import Surgery, program_order
@@ -43,14 +43,13 @@ def rebucketed(traces: TraceSet, text: str, cap: int | None) -> tuple[TraceSet, 
         change = _Rank(
             trace, every[rank], line, {r: ns for (k, r), ns in common.items() if k == rank}
         )
-        made[rank] = change.run(cap_of(first_step(trace, every[rank])) if cap is None else cap)
+        made[rank] = change.run(cap_of(trace, every[rank]) if cap is None else cap)
         provenance += change.provenance
         nodes, before, after = nodes + change.nodes, before + change.before, after + change.after
     first = next(iter(every.values()))
     told = (
         f"{len(first)} sums of {sum(len(one.gradients) for one in first)} gradients by what they "
-        f"read; a bucket was full from {cap_of(first_step(next(iter(traces.values())), first)):,} "
-        "bytes on",
+        f"read; {told_cap(cap_of(next(iter(traces.values())), first))}",
     )
     return TraceSet(made), Change(text, nodes, before, after, "structure", provenance, told)
 

@@ -12,7 +12,7 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.buckets import rebucketed
 from chakra_et.whatif.recorded.layers import Layers, find_layers
-from chakra_et.whatif.recorded.sums import GradientSum, cap_of, first_step, sums_of
+from chakra_et.whatif.recorded.sums import GradientSum, cap_of, sums_of, told_cap
 from chakra_et.whatif.surgery import CHAINS, Surgery, program_order
 
 
@@ -36,7 +36,7 @@ def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change
     for rank, trace in traces.items():
         sums = _sums(trace, rank)
         if sums:
-            caps.append(cap_of(first_step(trace, sums)))
+            caps.append(cap_of(trace, sums))
         made[rank] = _Stack(trace, found[rank], sums).run(count)
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made))  # fmt: skip
@@ -45,7 +45,7 @@ def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change
     result = TraceSet(made)
     if caps:
         result, sums_changed = rebucketed(result, text, caps[0])
-        told += (f"sums of gradients; a bucket is full from {caps[0]:,} bytes on",)
+        told += (f"sums of gradients; {told_cap(caps[0])}",)
         sized = Counter(sums_changed.provenance)
         provenance = provenance - Counter({"recorded": sum(sized.values())}) + sized
         after = sum(int(t.nodes.duration_ns.sum()) for t in result.values())

@@ -103,19 +103,29 @@ def _written(trace: Trace, row: int) -> int:
     return largest
 
 
-def cap_of(sums: list[GradientSum]) -> int:
+def cap_of(trace: Trace, sums: list[GradientSum]) -> int:
     """The size from which on a bucket is full, told by those that are; a round one if one fits.
 
-    A bucket takes gradients until it has that size (PyTorch's DistributedDataParallel).
+    A bucket takes gradients until it has that size (PyTorch's DistributedDataParallel). The last
+    one of a step need not be full; 0 stands for steps of one sum, which tell no size.
     """
-    full = [one for one in sums if sum(one.sizes) > max(one.sizes) or len(one.sizes) == 1]
-    least = max((sum(one.sizes) - one.sizes[-1] for one in full), default=0) + 1
-    most = min((sum(one.sizes) for one in full), default=least)
+    step = steps_of(trace, np.array([one.row for one in sums]))
+    mine = [one for one, number in zip(sums, step.tolist(), strict=True) if number == step[0]]
+    full = mine[:-1]
+    if not full:
+        return 0
+    least = max(sum(one.sizes) - one.sizes[-1] for one in full) + 1
+    most = min(sum(one.sizes) for one in full)
     for unit in (2**20, 2**10):
         rounded = -(-least // unit) * unit
         if least <= rounded <= most:
             return rounded
-    return max(least, most)
+    return most
+
+
+def told_cap(cap: int) -> str:
+    """How full buckets are, for people."""
+    return f"a bucket is full from {cap:,} bytes on" if cap else "one sum in each step"
 
 
 def parted(sizes: list[int], cap: int) -> list[list[int]]:
@@ -137,10 +147,3 @@ def steps_of(trace: Trace, rows: Rows) -> Rows:
     begins = np.flatnonzero(names[trace.nodes.name_code])
     starts = np.sort(trace.nodes.start_ns[begins])
     return np.searchsorted(starts, trace.nodes.start_ns[rows], "right")
-
-
-def first_step(trace: Trace, sums: list[GradientSum]) -> list[GradientSum]:
-    """The sums of the first step, but for its last one, which need not be full."""
-    step = steps_of(trace, np.array([one.row for one in sums]))
-    mine = [one for one, number in zip(sums, step.tolist(), strict=True) if number == step[0]]
-    return mine[:-1] or mine
