@@ -167,6 +167,16 @@ def test_other_shapes_scale_by_the_rates_of_the_run_where_no_device_fits() -> No
     assert grown > sum(int(t.nodes.duration_ns.sum()) for t in before.values())
 
 
+def test_waiting_for_other_ranks_is_no_time_of_a_transfer() -> None:
+    """In a replayed run transfers last as long as members wait; what is edited does not."""
+    replayed = replay(made(START)).traces
+    assert max(int(t.nodes.duration_ns[t.nodes.type == 7].max()) for t in replayed.values()) > 0
+    after = edited(replayed, "layers=6")
+    assert spans(after.traces) == spans(made(GRID["layers=6"]))
+    waits = [int(t.nodes.duration_ns[t.nodes.type == 7].max()) for t in after.traces.values()]
+    assert waits == [0] * 8
+
+
 # ---------------------------------------------------------------------------------------------
 # Refusals
 

@@ -15,8 +15,9 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError
-from chakra_et.model import Trace
+from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.view import TraceView
+from chakra_et.whatif.recorded.transfers import common_times
 from chakra_et.whatif.transformer.same import Seen
 from chakra_et.workloads.durations import Device, Roofline, devices
 from chakra_et.workloads.operators import Operator
@@ -116,11 +117,13 @@ class TransferTimes:
 
     @classmethod
     def of(cls, seen: Seen) -> TransferTimes:
-        """The medians that a run shows."""
+        """The medians that a run shows: of what a transfer takes once all ranks are there."""
         found: dict[tuple[int, int, int], list[int]] = {}
+        common = _common(TraceSet({rank: trace for rank, (_, trace) in seen.ranks.items()}))
         for rank, (_, trace) in seen.ranks.items():
             for row, key in zip(*transfers_of(trace, rank), strict=True):
-                found.setdefault(key, []).append(int(trace.nodes.duration_ns[row]))
+                took = int(trace.nodes.duration_ns[row])
+                found.setdefault(key, []).append(common.get((rank, row), took))
         return cls({key: sorted(all)[len(all) // 2] for key, all in found.items()})
 
     def time_ns(self, key: tuple[int, int, int]) -> tuple[int, str]:
@@ -134,6 +137,16 @@ class TransferTimes:
         inside = min(map(_carried, same)) <= _carried(key) <= max(map(_carried, same))
         ns = self.took[near] * _carried(key) / max(_carried(near), 1)
         return max(round(ns), 1), INTERPOLATED if inside and len(same) > 1 else EXTRAPOLATED
+
+
+def _common(traces: TraceSet) -> dict[tuple[int, int], int]:
+    """What transfers take without waiting, by rank and row, where a run tells when they began."""
+    transfers = (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
+    told = any(
+        (trace.nodes.duration_ns[np.isin(trace.nodes.type, transfers)] > 0).any()
+        for trace in traces.values()
+    )
+    return common_times(traces) if told else {}
 
 
 def _carried(key: tuple[int, int, int]) -> float:
