@@ -226,7 +226,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     device, rows = view.device, view.on_record
     assert device is not None
     rests = np.sort(view.rests)
-    shown = np.union1d(rows, rests)
+    shown = np.union1d(rows, rests) if len(rests) else rows
     codes = view.from_record("category", shown)
     _add_texts(attributes, "category", shown, codes, device.categories.in_order)
     threads = shown[view.role[shown] != Role.WORK]
@@ -234,7 +234,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
         _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
     goes_on = (view.rest_of[np.argsort(view.rests)] + 1).astype(np.uint64)
     attributes.add("rest_of", Kind.UINT64, goes_on, rests)
-    threads = np.setdiff1d(threads, rests)
+    threads = threads[~np.isin(threads, rests)]
     table = view.table
     inclusive = np.where(table.lane != NO_ROW, table.end_ns - table.start_ns, 0)
     for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive_ns(table))):
