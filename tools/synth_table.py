@@ -1,7 +1,9 @@
 """Learn real and generated sets, draw samples, compare, and write the tables of the documentation.
 
     python tools/synth_table.py                      docs/synth.md and docs/anonymise.md
-    python tools/synth_table.py --neural             with the neural learner, too (needs torch)
+    python tools/synth_table.py --networks DIR       with what networks cost: models of NAME/… in
+                                                     DIR/NAME-….json.gz, learned by
+                                                     chakra synth fit --learner neural
     python tools/synth_table.py --simulator COMMAND  run sets: COMMAND DIR prints ASTRA-sim's log
 
 Needs the real traces, in CHAKRA_ET_DATA or --data.
@@ -24,7 +26,15 @@ from chakra_et.model import TraceSet
 from chakra_et.passes import cure, write_for_astra_sim
 from chakra_et.replay import replay
 from chakra_et.simulation import AstraLog, read_astra_log
-from chakra_et.synth import Fitted, Sampler, SetComparison, compare_sets, fit, save_model
+from chakra_et.synth import (
+    Fitted,
+    Sampler,
+    SetComparison,
+    compare_sets,
+    fit,
+    load_model,
+    save_model,
+)
 from chakra_et.synth.units import has_steps
 from chakra_et.synth.view import view_of
 from chakra_et.validators import Severity, validate
@@ -35,11 +45,24 @@ RECORDED = ("resnet_rfid", "dlrm8", "torch213/mlp_1step", "torch213/transformer_
             "torch213/ddp_2rank", "torch213/tp_2rank")  # fmt: skip
 GENERATED = {
     "llama2-7b, tp 2 dp 2": ("--model", "llama2-7b", "--tp", "2", "--dp", "2"),
-    "gpt3-13b, dp 2 pp 4": ("--model", "gpt3-13b", "--dp", "2", "--pp", "4", "--gbs", "16"),
+    "llama2-7b, tp 2 pp 2 dp 2": (
+        "--model",
+        "llama2-7b",
+        "--tp",
+        "2",
+        "--pp",
+        "2",
+        "--dp",
+        "2",
+        "--gbs",
+        "8",
+    ),
 }
 ANONYMISED = ("dlrm8", "torch213/tp_2rank", "llama2-7b, tp 2 dp 2")
 HALVES = ("dlrm8", "torch213/ddp_2rank", "torch213/tp_2rank")
 SEED = 1
+_TRIES = 5
+"""Faults of its memory end some runs of the simulator, of originals as of samples."""
 SECRET = b"only for these tables"
 
 
@@ -52,6 +75,7 @@ class Row:
     model_bytes: int
     shape: str
     comparison: SetComparison
+    network: float | None
     findings: dict[str, int] = field(default_factory=dict)
     finished: str = ""
 
@@ -60,7 +84,7 @@ def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("CHAKRA_ET_DATA"))
-    parser.add_argument("--neural", action="store_true")
+    parser.add_argument("--networks", type=Path)
     parser.add_argument("--simulator")
     told = parser.parse_args()
     if told.data is None:
@@ -69,7 +93,7 @@ def main() -> None:
     sets |= {name: generated(words) for name, words in GENERATED.items()}
     rows = []
     for name, traces in sets.items():
-        rows.append(measured(name, traces, told.neural, told.simulator))
+        rows.append(measured(name, traces, told.networks, told.simulator))
         print(name, [m.name for m in rows[-1].comparison.unlike], flush=True)
     write("synth.md", [learned(rows), alike(rows), halves(sets), simulated(rows)])
     write("anonymise.md", [utility(sets)])
@@ -83,17 +107,15 @@ def generated(words: tuple[str, ...]) -> TraceSet:
         return load(folder)
 
 
-def measured(name: str, traces: TraceSet, neural: bool, simulator: str | None) -> Row:
+def measured(name: str, traces: TraceSet, networks: Path | None, simulator: str | None) -> Row:
     """Learn a set, and compare a sample of its own size with it."""
-    fitted = fit([traces], learner="neural" if neural else "markov")
-    fitted.model = type(fitted.model)(fitted.model.format, "markov", fitted.model.parts)
+    fitted = fit([traces])
     steps = max(view_of(trace, rank).steps for rank, trace in traces.items())
     steps = steps if has_steps(traces) else 1
     ranks = traces.world_size
     sample = Sampler(fitted.model, ranks, steps, seed=SEED).traces()
-    row = Row(
-        name, fitted, packed_bytes(fitted), f"{ranks} x {steps}", compare_sets(traces, sample)
-    )
+    shape, found = f"{ranks} x {steps}", compare_sets(traces, sample)
+    row = Row(name, fitted, packed_bytes(fitted), shape, found, network_bits(name, networks))
     wide = sample if ranks > 1 else Sampler(fitted.model, 2, steps, seed=SEED).traces()
     fed = cure(replay(wide).traces, "astra-sim").traces
     for outcome in validate(fed, "astra-sim").outcomes:
@@ -109,14 +131,19 @@ def measured(name: str, traces: TraceSet, neural: bool, simulator: str | None) -
 
 
 def packed_bytes(fitted: Fitted) -> int:
-    """How large the model file is, without a network."""
-    from msgspec.structs import replace
-
-    parts = tuple(replace(part, network=None) for part in fitted.model.parts)
+    """How large the model file is."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.json.gz"
-        save_model(replace(fitted.model, parts=parts), file)
+        save_model(fitted.model, file)
         return file.stat().st_size
+
+
+def network_bits(name: str, networks: Path | None) -> float | None:
+    """What held-out nodes cost under the network that was learned of a set, if there is one."""
+    file = None if networks is None else networks / f"{name.replace('/', '-')}.json.gz"
+    if file is None or not file.exists():
+        return None
+    return load_model(file).parts[0].evidence.neural
 
 
 def simulate(traces: TraceSet, command: str) -> AstraLog:
@@ -126,7 +153,10 @@ def simulate(traces: TraceSet, command: str) -> AstraLog:
         write_for_astra_sim(traces, target, "trace")
         log = Path(folder) / "log.txt"
         words = [*shlex.split(command), str(target)]
-        log.write_bytes(subprocess.run(words, check=False, stdout=subprocess.PIPE).stdout)
+        for _ in range(_TRIES):
+            log.write_bytes(subprocess.run(words, check=False, stdout=subprocess.PIPE).stdout)
+            if b"finished" in log.read_bytes():
+                break
         return read_astra_log(log)
 
 
@@ -143,7 +173,7 @@ def learned(rows: list[Row]) -> list[str]:
     for row in rows:
         part = row.fitted.model.parts[0]
         e = part.evidence
-        network = "" if e.neural is None else f"{e.neural:.3f}"
+        network = "" if row.network is None else f"{row.network:.3f}"
         lines.append(
             f"| {row.name} | {row.shape} | {len(part.tokens)} | {row.model_bytes / 1e3:.0f} kB "
             f"| {e.nothing:.3f} | {e.chosen:.3f} | {network} |"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,8 +17,15 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short() -> Iterator[None]:
+    """Few steps are enough for a small workload."""
+    with mock.patch.multiple(neural, _LEAST_STEPS=60, _MOST_STEPS=60):
+        yield
+
+
 @pytest.fixture(scope="module")
-def learned() -> Fitted:
+def learned(short: None) -> Fitted:
     return fit([trained()], learner="neural", seed=3)
 
 
