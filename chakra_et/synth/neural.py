@@ -19,7 +19,7 @@ _PIECE, _READ = 128, 64
 """Long sequences are learned in pieces; each reads so many symbols before it."""
 _BATCH, _LARGE_BATCH = 1024, 1 << 15
 _ROUNDS: Final = 40
-_LEAST_STEPS, _MOST_STEPS = 400, 800
+_LEAST_STEPS, _MOST_STEPS = 60, 800
 _RATE: Final = 6e-3
 
 
