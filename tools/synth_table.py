@@ -155,7 +155,7 @@ def simulate(traces: TraceSet, command: str) -> AstraLog:
         words = [*shlex.split(command), str(target)]
         for _ in range(_TRIES):
             log.write_bytes(subprocess.run(words, check=False, stdout=subprocess.PIPE).stdout)
-            if b"finished" in log.read_bytes():
+            if log.read_bytes().count(b"] finished,") == len(traces):
                 break
         return read_astra_log(log)
 

@@ -114,7 +114,8 @@ class Drawer:
         if len(rows):
             place, size = self._places(rank, master.operations)
             at = operation[rows]
-            waits = self._waits.draw(tokens[rows], random)
+            drawn = self._waits.draw(tokens[rows], random)
+            waits = np.rint(drawn * self._scaling.time[tokens[rows]]).astype(np.int64)
             waits[master.last[mark[rows]] % size[at] == place[at]] = 0
             duration[rows] = master.duration_ns[mark[rows]] + waits
         return duration
