@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar
 
 from chakra_et.errors import ChakraError
 from chakra_et.io.worker import WorkerLostError
-from chakra_et.jobs.executors import Executor
-from chakra_et.jobs.job import Job
+from chakra_et.jobs.executors import Executor, J
 
 T = TypeVar("T")
 _TRIES: Final = 3
@@ -29,7 +28,7 @@ class RayExecutor:
         self._lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError)
         self._call = ray.remote(num_cpus=1, max_retries=_TRIES)(_call)
 
-    def submit(self, function: Callable[[Job], T], job: Job, /) -> Future[T]:
+    def submit(self, function: Callable[[J], T], job: J, /) -> Future[T]:
         """Begin a task; Ray begins it again where its worker is lost."""
         return _or_lost(self._call.remote(function, job).future(), self._lost)
 
@@ -43,7 +42,7 @@ class DaskExecutor:
         self._lost = (KilledWorker,)
         self._executor = client.get_executor(pure=False, retries=_TRIES)
 
-    def submit(self, function: Callable[[Job], T], job: Job, /) -> Future[T]:
+    def submit(self, function: Callable[[J], T], job: J, /) -> Future[T]:
         """Begin a task; the scheduler gives it to another worker where one is lost."""
         return _or_lost(self._executor.submit(_call, function, job), self._lost)
 
@@ -102,7 +101,7 @@ def _dask(address: str | None, workers: int | None) -> Iterator[Executor]:
 _CLUSTERS: Final = {"ray": _ray, "dask": _dask}
 
 
-def _call(function: Callable[[Job], T], job: Job) -> T:
+def _call(function: Callable[[J], T], job: J) -> T:
     return function(job)
 
 

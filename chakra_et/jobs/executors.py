@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from chakra_et.errors import ChakraError
 from chakra_et.io.worker import Worker, WorkerLostError
-from chakra_et.jobs.job import Job
 
 T = TypeVar("T")
 MEMORY_FACTOR: Final = 2
@@ -22,6 +21,18 @@ _RETIRED_BYTES: Final = 256 << 20
 """After so many bytes of input a worker ends, so that it gives its memory back."""
 
 
+class Sized(Protocol):
+    """What a worker can be given: it knows about how many bytes it takes to read."""
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes there are to read."""
+        ...
+
+
+J = TypeVar("J", bound=Sized)
+
+
 class Executor(Protocol):
     """Performs jobs, in whatever order and wherever: the executors of `concurrent.futures` do.
 
@@ -29,7 +40,7 @@ class Executor(Protocol):
     is lost, the executor should perform it again.
     """
 
-    def submit(self, function: Callable[[Job], T], job: Job, /) -> Future[T]:
+    def submit(self, function: Callable[[J], T], job: J, /) -> Future[T]:
         """Begin to call a function with a job; the future has what it returns."""
         ...
 
@@ -37,7 +48,7 @@ class Executor(Protocol):
 class Here:
     """This process, one job after the other."""
 
-    def submit(self, function: Callable[[Job], T], job: Job, /) -> Future[T]:
+    def submit(self, function: Callable[[J], T], job: J, /) -> Future[T]:
         """Call the function, now."""
         future: Future[T] = Future()
         future.set_result(function(job))
@@ -74,11 +85,11 @@ class Workers:
         for worker, _served in self._idle:
             worker.__exit__()
 
-    def submit(self, function: Callable[[Job], T], job: Job, /) -> Future[T]:
+    def submit(self, function: Callable[[J], T], job: J, /) -> Future[T]:
         """Let a worker call the function when one is free and there is memory."""
         return self._threads.submit(self._ask, function, job)
 
-    def _ask(self, function: Callable[[Job], T], job: Job) -> T:
+    def _ask(self, function: Callable[[J], T], job: J) -> T:
         size = job.bytes
         needed = max(MEMORY_FACTOR * size, _LEAST_BYTES)
         try:
@@ -90,7 +101,7 @@ class Workers:
         with self._memory.taken(self._memory.room):
             return self._answer(function, job, size)
 
-    def _answer(self, function: Callable[[Job], T], job: Job, size: int) -> T:
+    def _answer(self, function: Callable[[J], T], job: J, size: int) -> T:
         worker, served = self._taken()
         try:
             worker.ask(function.__module__, function.__qualname__, job)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, overload
 
 from chakra_et.conversion import Conversion, Options
 from chakra_et.errors import ChakraError
 from chakra_et.jobs.crew import Crew, Result
 from chakra_et.jobs.job import Job, Outcome
+from chakra_et.jobs.judging import judge_ranks
 from chakra_et.linker.communication.accounts import Told
 from chakra_et.linker.communication.across_ranks import settle
-from chakra_et.linker.guesses.other_ranks import ASKED, Guesses, Verdict, judged_by_others
+from chakra_et.linker.guesses.other_ranks import Verdict, judged_by_others
 
 
 def convert_together(jobs: Sequence[Job], crew: Crew) -> list[Result]:
@@ -34,7 +33,7 @@ def learned(jobs: Sequence[Job], found: list[Result], crew: Crew) -> list[Result
     known = [(job, result) for job, result in outcomes if isinstance(result, Outcome)]
     accounts = [c.report.account for _, outcome in known for c in outcome.conversions]
     told = settle([account for account in accounts if account is not None])
-    verdicts = _verdicts(known)
+    verdicts = _verdicts(known, crew)
     again = {
         place: replace(job, options=_with(job.options, result, told, verdicts), resume=job.resume)
         for place, (job, result) in enumerate(outcomes)
@@ -105,45 +104,28 @@ def _tell(outcome: Outcome, verdicts: dict[int, Verdict]) -> None:
             report.joins += verdicts[report.rank].joins()
 
 
-def _verdicts(known: list[tuple[Job, Outcome]]) -> dict[int, Verdict]:
+def _verdicts(known: list[tuple[Job, Outcome]], crew: Crew) -> dict[int, Verdict]:
     """What ranks say of each other's inferred edges, by rank."""
-    guesses = _Guesses(known)
-    ranks = [rank for rank, _, _, _ in guesses.places]
-    return judged_by_others(guesses) if 1 < len(set(ranks)) == len(ranks) else {}
-
-
-class _Guesses(Sequence[tuple[int, Guesses]]):
-    """The ranks of a run with their guesses, read from the parts when they are asked for."""
-
-    def __init__(self, known: list[tuple[Job, Outcome]]) -> None:
-        self.places = [
-            (conversion.report.rank, job, outcome, place)
-            for job, outcome in known
-            for place, conversion in enumerate(outcome.conversions)
-            if conversion.report.rank is not None
-            and (job.parts is not None or conversion.report.guesses is not None)
-        ]
-        self._read = lru_cache(ASKED + 1)(self._guesses)
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    @overload
-    def __getitem__(self, place: int) -> tuple[int, Guesses]: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[tuple[int, Guesses]]: ...
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        return self._read(range(len(self))[place])
-
-    def _guesses(self, at: int) -> tuple[int, Guesses]:
-        rank, job, outcome, place = self.places[at]
-        found = outcome.conversions[place].report.guesses
-        if found is None and job.parts is not None:
-            record = job.parts.record(outcome.key)
-            found = None if record is None else record.reports[place].guesses
-        return rank, found or Guesses()
+    places = [
+        (conversion.report, job.parts, outcome.key, place)
+        for job, outcome in known
+        for place, conversion in enumerate(outcome.conversions)
+        if conversion.report.rank is not None
+    ]
+    ranks = [report.rank for report, *_ in places if report.rank is not None]
+    if not 1 < len(set(ranks)) == len(ranks):
+        return {}
+    parts = places[0][1]
+    if parts is None:
+        return judged_by_others(
+            [
+                (report.rank, report.guesses)
+                for report, *_ in places
+                if report.rank is not None and report.guesses is not None
+            ]
+        )
+    kept = [(key, place) for _, _, key, place in places]
+    return dict(zip(ranks, judge_ranks(parts, kept, crew), strict=True))
 
 
 def conversions_of(result: Result) -> list[Conversion]:

@@ -8,7 +8,7 @@ is made anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -135,20 +135,24 @@ def judged_by_others(accounts: Sequence[tuple[int, Guesses]]) -> dict[int, Verdi
 
     Each rank is held against the next ones, in a circle.
     """
-    found: dict[int, Verdict] = {}
-    for place, (rank, own) in enumerate(accounts):
-        verdict = found[rank] = Verdict()
-        for kind, history in own.histories.items():
-            seen, wrong = (np.zeros(len(history), np.bool_) for _ in range(2))
-            for other in _next(accounts, place):
-                if kind in other.histories:
-                    both, against = _compared(history, other.histories[kind])
-                    seen |= both
-                    wrong |= against
-            source, target = history.source[wrong], history.target[wrong]
-            verdict.refuted[kind] = np.stack((history.row[source], history.row[target]))
-            verdict.shown[kind] = int(np.count_nonzero(seen & ~wrong))
-    return found
+    return {rank: judged(own, _next(accounts, place)) for place, (rank, own) in enumerate(accounts)}
+
+
+def judged(own: Guesses, others: Iterable[Guesses]) -> Verdict:
+    """Which of a rank's guesses one of some others refutes."""
+    verdict = Verdict()
+    seen = {kind: np.zeros(len(history), np.bool_) for kind, history in own.histories.items()}
+    wrong = {kind: np.zeros(len(history), np.bool_) for kind, history in own.histories.items()}
+    for other in others if own.histories else ():
+        for kind in own.histories.keys() & other.histories.keys():
+            both, against = _compared(own.histories[kind], other.histories[kind])
+            seen[kind] |= both
+            wrong[kind] |= against
+    for kind, history in own.histories.items():
+        source, target = history.source[wrong[kind]], history.target[wrong[kind]]
+        verdict.refuted[kind] = np.stack((history.row[source], history.row[target]))
+        verdict.shown[kind] = int(np.count_nonzero(seen[kind] & ~wrong[kind]))
+    return verdict
 
 
 def _next(accounts: Sequence[tuple[int, Guesses]], place: int) -> Iterator[Guesses]:
