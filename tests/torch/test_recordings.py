@@ -157,7 +157,8 @@ def test_times_by_operator_are_those_of_key_averages(program: list[Run]) -> None
     """Calls, own time and time in all, as PyTorch's own table has them."""
     for run in program:
         table = truth.read_averages(run.directory, run.rank)
-        assert truth.unlike(table, truth.averages(run.trace), within=0.01) == []
+        late_us = truth.closed_late_us(run.conversion.report.warnings)
+        assert truth.unlike(table, truth.averages(run.trace), 0.01, late_us) == []
 
 
 def test_every_node_is_fed(program: list[Run], tmp_path: Path) -> None:
