@@ -49,6 +49,11 @@ class Manifest(msgspec.Struct):
     origins: dict[str, Origin] = {}
 
 
+def is_part_of_a_name(prefix: str) -> bool:
+    """Whether names of files may begin so, and lie in the directory that they are written to."""
+    return bool(prefix) and prefix.isprintable() and not set(prefix) & set("/\\")
+
+
 class RunDirectory:
     """Files that are to appear in a directory together."""
 

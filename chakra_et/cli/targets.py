@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from chakra_et.errors import ChakraError
+from chakra_et.run_directory import is_part_of_a_name
 
 
 class Target(str, Enum):
@@ -33,7 +34,7 @@ HOST_HELP: Final = (
 
 
 def _part_of_a_name(prefix: str | None) -> str | None:
-    if prefix is not None and (not prefix or set(prefix) & set("/\\\0")):
+    if prefix is not None and not is_part_of_a_name(prefix):
         raise ChakraError(
             f"--prefix {prefix!r} cannot be part of a file name",
             remedy="Name the directory with -o.",

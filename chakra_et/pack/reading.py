@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import zipfile
 import zlib
@@ -11,30 +12,30 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import zstandard
 
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.guard import reading
+from chakra_et.io.output import atomic_output
 from chakra_et.pack.columns import Columns, bytes_of
 from chakra_et.pack.differences import decode_class, decode_rank, decompress
 from chakra_et.pack.table import FORMAT, TABLE, RankEntry, Table, class_name, rank_name
-from chakra_et.run_directory import run_directory
+from chakra_et.run_directory import is_part_of_a_name, run_directory
 
 _BROKEN: Final = (
-    zipfile.BadZipFile, zstandard.ZstdError, zlib.error, msgspec.DecodeError, ValueError, KeyError,
-    TypeError, IndexError, EOFError, NotImplementedError, RuntimeError, OSError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, msgspec.DecodeError, KeyError, EOFError,
+    NotImplementedError, RuntimeError, ValueError, OSError,
 )  # fmt: skip
-_REMEDY: Final = "Copy it again, or pack the ETs again."
 _LAST: Final[dict[tuple[int, ...], tuple[bytes, Columns]]] = {}
 """The class that was read last: ranks of a class are read one after the other."""
 
 
 def table_of(archive: zipfile.ZipFile) -> Table | None:
-    """The table of a packed file; None for any other archive."""
+    """The table of a packed file; None for any other archive, or where a name leads elsewhere."""
     try:
         table = msgspec.json.decode(archive.read(TABLE), type=Table)
-    except (KeyError, msgspec.DecodeError, zipfile.BadZipFile, OSError):
+    except _BROKEN:
         return None
-    return table if table.format == FORMAT else None
+    return table if table.format == FORMAT and is_part_of_a_name(table.prefix) else None
 
 
 def names_of(table: Table) -> list[str]:
@@ -50,12 +51,15 @@ def file_of(path: Path, archive: zipfile.ZipFile, table: Table, name: str) -> by
     entry = next((entry for entry in table.ranks if table.name(entry) == name), None)
     if entry is None:
         return None
-    try:
+    with reading(path, f"rank {entry.rank} of a packed file"):
         data = _read(archive, entry)
-    except _BROKEN as error:
-        raise _damaged(path, entry, f"{type(error).__name__}: {error}") from error
     if hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise _damaged(path, entry, "its bytes are not those that were packed")
+        raise FormatError(
+            "damaged: its bytes are not those that were packed",
+            path=path,
+            place=f"rank {entry.rank}",
+            remedy="Copy it again, or pack the ETs again.",
+        )
     return data
 
 
@@ -78,10 +82,6 @@ def _class(archive: zipfile.ZipFile, number: int) -> tuple[bytes, Columns]:
         _LAST.clear()
         _LAST[key] = found
     return _LAST[key]
-
-
-def _damaged(path: Path, entry: RankEntry, problem: str) -> FormatError:
-    return FormatError(f"damaged: {problem}", path=path, place=f"rank {entry.rank}", remedy=_REMEDY)
 
 
 def unpack(
@@ -111,7 +111,8 @@ def unpack(
             for place, entry in enumerate(chosen):
                 data = file_of(path, archive, table, table.name(entry))
                 assert data is not None, "the entry is of this table"
-                run.path(table.name(entry)).write_bytes(data)
+                with atomic_output(run.path(table.name(entry))) as stream:
+                    stream.write(data)
                 if step is not None:
                     step(place + 1, len(chosen))
     return [Path(output) / name for name in run.sources]

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from command import chakra
@@ -19,12 +20,12 @@ from places import EXAMPLES
 from strategies import traces as any_traces
 
 import chakra_et
-from chakra_et import ChakraError, Feeder, FeederSet, FormatError, Trace
+from chakra_et import ChakraError, Feeder, FeederSet, FormatError, OutputError, Trace
 from chakra_et.converters.et.wire import field_bytes
 from chakra_et.definitions import Kind
 from chakra_et.pack import pack, unpack
 from chakra_et.pack.columns import Columns
-from chakra_et.pack.differences import decode_rank, encode_rank
+from chakra_et.pack.differences import compress, decode_rank, decompress, encode_rank
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_one_rank_is_read_without_the_others(run: Path, packed: Path) -> None:
         for name in archive.namelist():
             copy.writestr(name, b"" if name in others else archive.read(name))
     assert chakra_et.read(damaged / "trace.1.et") == chakra_et.read(run / "trace.1.et")
-    with pytest.raises(FormatError, match="rank 0: damaged"):
+    with pytest.raises(FormatError, match="cannot be read as rank 0 of a packed file"):
         chakra_et.read(damaged / "trace.0.et")
 
 
@@ -186,6 +187,62 @@ def test_damage_is_named(packed: Path, tmp_path: Path, member: str) -> None:
     data = bytearray(packed.read_bytes())
     data[at] ^= 0xFF
     (tmp_path / "damaged.pack").write_bytes(data)
-    with pytest.raises(ChakraError, match=r"damaged|not made by chakra pack"):
+    with pytest.raises(ChakraError, match=r"rank 0|not made by chakra pack"):
         unpack(tmp_path / "damaged.pack", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def changed(packed: Path, folder: Path, **members: bytes) -> Path:
+    """A copy of a packed file with other members, whose names have `_` for the dot."""
+    copy = folder / "changed.pack"
+    with zipfile.ZipFile(packed) as archive, zipfile.ZipFile(copy, "w") as out:
+        for name in archive.namelist():
+            out.writestr(name, members.get(name.replace(".", "_"), archive.read(name)))
+    return copy
+
+
+def with_prefix(packed: Path, folder: Path, prefix: str) -> Path:
+    """A copy of a packed file whose files are called otherwise."""
+    with zipfile.ZipFile(packed) as archive:
+        table = json.loads(archive.read("pack.json"))
+    return changed(packed, folder, pack_json=json.dumps({**table, "prefix": prefix}).encode())
+
+
+@pytest.mark.parametrize("prefix", ["../../elsewhere", "/elsewhere", "a/b", "", "a\0", "a\nb"])
+def test_no_packed_file_is_unpacked_elsewhere(packed: Path, tmp_path: Path, prefix: str) -> None:
+    (tmp_path / "in" / "out").mkdir(parents=True)
+    source = with_prefix(packed, tmp_path, prefix)
+    with pytest.raises(ChakraError, match="not made by chakra pack"):
+        unpack(source, tmp_path / "in" / "out")
+    assert sorted(tmp_path.rglob("*.et")) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("names", [1]),
+        ("nodes.id", ["#", "<f8", b"1"]),
+        ("nodes.id", ["#", "O", bytes(16)]),
+        ("layout", ["#", "<i8", bytes(8)]),
+        ("keys", 7),
+        ("head", b"\xff"),
+    ],
+)
+def test_columns_that_are_none_are_named(
+    packed: Path, tmp_path: Path, column: str, value: Any
+) -> None:
+    with zipfile.ZipFile(packed) as archive:
+        columns = msgspec.msgpack.decode(decompress(archive.read("class.0")))
+    class_0 = msgspec.msgpack.encode({**columns, column: value})
+    nothing = compress(msgspec.msgpack.encode([{}, []]), class_0)
+    source = changed(packed, tmp_path, class_0=compress(class_0), rank_0=nothing)
+    with pytest.raises(FormatError, match="rank 0"):
+        unpack(source, tmp_path / "out", ranks=[0])
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_et_that_cannot_be_written_is_named(packed: Path, tmp_path: Path) -> None:
+    source = with_prefix(packed, tmp_path, 300 * "n")
+    with pytest.raises(OutputError, match=r"nn\.0\.et: cannot be written"):
+        unpack(source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
