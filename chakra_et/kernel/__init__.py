@@ -24,7 +24,7 @@ def _load() -> tuple[ModuleType | None, str]:
         module = import_module("chakra_et.kernel._native")
     except ImportError as error:
         return None, "not built" if isinstance(error, ModuleNotFoundError) else f"broken: {error}"
-    if module.INTERFACE != INTERFACE:
+    if getattr(module, "INTERFACE", None) != INTERFACE:
         return None, "out of date; install the package again"
     return module, f"compiled, {module.SIMD}"
 

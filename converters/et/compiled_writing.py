@@ -57,27 +57,28 @@ def node_writer(trace: Trace) -> NodeWriter | None:
 def node_columns(trace: Trace) -> dict[str, npt.NDArray[Any]]:
     """The columns of nodes and edges as the kernel takes them."""
     nodes, edges = trace.nodes, trace.edges
-    columns = {
-        "id": nodes.id,
-        "name": nodes.name_code,
-        "type": nodes.type,
-        "start_us": microseconds(nodes.start_ns).view(np.uint64),
-        "duration_us": microseconds(nodes.duration_ns).view(np.uint64),
-        "inputs": nodes.input_code,
-        "outputs": nodes.output_code,
-        "layout": nodes.attributes.layout,
-        "offsets": np.asarray(edges.offsets, np.int64),
-        "source": edges.source,
-        "is_call": (edges.kind == EdgeKind.CALL).view(np.uint8),
+    columns: dict[str, tuple[npt.NDArray[Any], type[np.generic]]] = {
+        "id": (nodes.id, np.uint64),
+        "name": (nodes.name_code, np.int32),
+        "type": (nodes.type, np.int32),
+        "start_us": (microseconds(nodes.start_ns).view(np.uint64), np.uint64),
+        "duration_us": (microseconds(nodes.duration_ns).view(np.uint64), np.uint64),
+        "inputs": (nodes.input_code, np.int32),
+        "outputs": (nodes.output_code, np.int32),
+        "layout": (nodes.attributes.layout, np.int32),
+        "offsets": (edges.offsets, np.int64),
+        "source": (edges.source, np.uint64),
+        "is_call": (edges.kind == EdgeKind.CALL, np.uint8),
     }
-    return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    return {name: np.ascontiguousarray(*column) for name, column in columns.items()}
 
 
 def _attribute(column: AttributeColumn) -> tuple[npt.NDArray[np.int64], bytes | None, Any]:
     """Rows, what stands before each value, and the values; else whole fields."""
-    rows = np.ascontiguousarray(column.rows)
+    rows = np.ascontiguousarray(column.rows, np.int64)
     if not is_plain(column.key):
         return rows, None, encode_column(column, _OUTER)
     if column.key.kind is Kind.STRING:
         return rows, head_of(column.key), column.values
-    return rows, head_of(column.key), np.ascontiguousarray(as_varints(column.key, column.values))
+    varints = as_varints(column.key, column.values)
+    return rows, head_of(column.key), np.ascontiguousarray(varints, np.uint64)

@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 from alike import difference
+from et_bytes import VERSION, framed
 from fuzz_bytes import BYTES
 from hypothesis import given
 from hypothesis import strategies as st
 from places import EXAMPLES
 from strategies import traces
 
+import chakra_et
 import chakra_et.kernel as kernels
 from chakra_et import ChakraError
 from chakra_et.converters.et import decode_et, encode_et
 from chakra_et.converters.et.compiled_reading import compiled_nodes
 from chakra_et.converters.et.compiled_writing import node_columns
-from chakra_et.converters.et.wire import WireError, varint
+from chakra_et.converters.et.wire import WireError, field_bytes, varint
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.kineto.compiled import profile_decoder
 from chakra_et.converters.pytorch import read_host
@@ -194,6 +196,29 @@ def test_traces_are_written_to_the_same_bytes(trace: Trace) -> None:
 
 
 @needs_kernel
+def test_columns_of_other_types_are_written_as_what_they_hold() -> None:
+    """The kernel looks at arrays of its own types: a copy of another would be gone by then."""
+    trace = chakra_et.convert_files(EXAMPLES / "simple_add", None)[0].trace
+    expected = b"".join(encode_et(trace))
+    table = trace.nodes.attributes
+    table.layout = table.layout.astype(np.int64)
+    for column in table.columns:
+        column.rows = np.repeat(column.rows.astype(np.int32), 2)[::2]
+    assert both_ways(lambda: b"".join(encode_et(trace))) == (expected, expected)
+
+
+@needs_kernel
+def test_an_et_of_many_attributes_is_read_into_the_same_trace() -> None:
+    fields = [
+        field_bytes(10, field_bytes(1, b"a%d" % number) + b"\x18\x01") for number in range(3000)
+    ]
+    nodes = (b"\x08\x01" + b"".join(fields), b"\x08\x02" + b"".join(fields[::-2]))
+    trace, other = both_ways(decode_et, framed(VERSION, *nodes))
+    assert len(trace.nodes.attributes.columns) == 3000
+    assert_same(trace, other)
+
+
+@needs_kernel
 @given(trace=traces())
 def test_ets_are_read_into_the_same_traces(trace: Trace) -> None:
     data = b"".join(encode_et(trace))
@@ -282,7 +307,9 @@ def test_the_environment_turns_the_kernel_off(monkeypatch: pytest.MonkeyPatch) -
     assert state().startswith("pure Python (kernel ")
 
 
-def test_a_kernel_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = SimpleNamespace(INTERFACE=INTERFACE + 1)
+@pytest.mark.parametrize("other", [SimpleNamespace(INTERFACE=INTERFACE + 1), SimpleNamespace()])
+def test_a_kernel_of_another_version_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, other: SimpleNamespace
+) -> None:
     monkeypatch.setitem(sys.modules, "chakra_et.kernel._native", other)
     assert kernels._load() == (None, "out of date; install the package again")

@@ -25,10 +25,22 @@ struct EtTags {
   std::vector<int> wire_types;      // of an attribute's value by its field number, -1: none is one
 };
 
+// What tells attributes apart.
+struct EtKey {
+  std::string_view name;
+  uint32_t kind;
+  bool operator==(const EtKey& other) const { return kind == other.kind && name == other.name; }
+};
+
+struct HashEtKey {
+  size_t operator()(const EtKey& key) const {
+    return std::hash<std::string_view>()(key.name) * 31 + key.kind;
+  }
+};
+
 // The values of one attribute, which all stand behind the same bytes.
 struct EtColumn {
-  std::string_view name;
-  uint32_t kind = 0;
+  EtKey key{};
   unsigned wire_type = 0;
   std::vector<int64_t> rows;
   std::vector<uint64_t> numbers;  // varints, and the bits of what has a fixed width
@@ -190,13 +202,12 @@ class EtReader {
     if (kind >= tags_.wire_types.size() || tags_.wire_types[kind] != static_cast<int>(tag & 7)) {
       return false;
     }
-    int32_t place = column_of(name.text(), kind);
+    int32_t place = column_of({name.text(), kind});
     EtColumn& column = columns[static_cast<size_t>(place)];
-    for (int32_t other : own_layout_) {
-      if (other == place) return false;  // a node has it twice
-    }
+    auto row = static_cast<int64_t>(at.size());
+    if (!column.rows.empty() && column.rows.back() == row) return false;  // a node has it twice
     own_layout_.push_back(place);
-    column.rows.push_back(static_cast<int64_t>(at.size()));
+    column.rows.push_back(row);
     if (column.wire_type == wire::varint) {
       uint64_t value;
       if (!wire::read_varint(p, whole.end, value)) return false;
@@ -215,25 +226,18 @@ class EtReader {
   }
 
   // Where nodes are alike, an attribute follows the same one as before.
-  int32_t column_of(std::string_view name, uint32_t kind) {
+  int32_t column_of(const EtKey& key) {
     size_t guess = own_layout_.size() < last_layout_.size()
                        ? static_cast<size_t>(last_layout_[own_layout_.size()])
                        : columns.size();
-    if (guess < columns.size() && is_column(columns[guess], name, kind)) {
-      return static_cast<int32_t>(guess);
+    if (guess < columns.size() && columns[guess].key == key) return static_cast<int32_t>(guess);
+    int32_t place = keys_[key];
+    if (static_cast<size_t>(place) == columns.size()) {
+      columns.emplace_back();
+      columns.back().key = key;
+      columns.back().wire_type = static_cast<unsigned>(tags_.wire_types[key.kind]);
     }
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (is_column(columns[i], name, kind)) return static_cast<int32_t>(i);
-    }
-    columns.emplace_back();
-    columns.back().name = name;
-    columns.back().kind = kind;
-    columns.back().wire_type = static_cast<unsigned>(tags_.wire_types[kind]);
-    return static_cast<int32_t>(columns.size() - 1);
-  }
-
-  static bool is_column(const EtColumn& column, std::string_view name, uint32_t kind) {
-    return column.kind == kind && column.name == name;
+    return place;
   }
 
   int32_t layout_code() {
@@ -282,6 +286,7 @@ class EtReader {
   const wire::Byte* begin_;
   const wire::Byte* end_;
   size_t piece_;
+  Pool<EtKey, HashEtKey> keys_;  // of the columns
   std::vector<Pending> pending_;
   std::vector<int32_t> own_layout_, last_layout_;
   std::array<std::vector<uint64_t>, 2> own_sources_;

@@ -3,6 +3,7 @@
 #ifndef CHAKRA_ET_KERNEL_HOST_NODES_HPP
 #define CHAKRA_ET_KERNEL_HOST_NODES_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -214,6 +215,7 @@ class HostNodes {
     }
     std::vector<std::string_view> schema_of(nodes_.size());
     for (const Alike& group : groups_) {
+      if (!are_distinct(group.names)) return false;  // a node has one twice
       for (size_t k = 0; k < group.names.size(); ++k) {
         if (!spread(group, k, schema_of)) return false;
       }
@@ -222,12 +224,14 @@ class HostNodes {
     return true;
   }
 
+  static bool are_distinct(std::vector<std::string_view> names) {
+    std::sort(names.begin(), names.end());
+    return std::adjacent_find(names.begin(), names.end()) == names.end();
+  }
+
   // Put the values of one attribute of a group where they belong.
   bool spread(const Alike& group, size_t k, std::vector<std::string_view>& schema_of) {
     std::string_view called = group.names[k];
-    for (size_t i = 0; i < k; ++i) {
-      if (group.names[i] == called) return false;  // a node has it twice
-    }
     if (called == op_schema_name) {
       for (uint32_t place : group.places) {
         const Value& value = value_of(place, k);

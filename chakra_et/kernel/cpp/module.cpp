@@ -156,9 +156,9 @@ class ProfileReader {
     nb::list numbers;
     for (auto& column : found.numbers) numbers.append(array(std::move(column)));
     nb::list kinds;
-    for (size_t i = 0; i < found.kinds.size(); ++i) {
-      kinds.append(nb::make_tuple(str_of(found.kinds[i].first), str_of(found.kinds[i].second),
-                                  found.kind_counts[i]));
+    for (size_t i = 0; i < found.kind_counts.size(); ++i) {
+      const auto& [category, phase] = found.kinds.values()[i];
+      kinds.append(nb::make_tuple(str_of(category), str_of(phase), found.kind_counts[i]));
     }
     return nb::make_tuple(out, numbers, list_of(found.categories.values(), str_of),
                           list_of(found.names.values(), str_of),
@@ -200,10 +200,17 @@ class ProfileReader {
 template <class T>
 using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig>;
 
+// What an array holds, which must live on: so an array of another type, which would be copied, is
+// refused.
+template <class T>
+View<T> view(nb::handle array) {
+  auto found = nb::cast<Column<T>>(array, false);
+  return {found.data(), found.size()};
+}
+
 template <class T>
 View<T> column(nb::handle columns, const char* name) {
-  auto found = nb::cast<Column<T>>(columns[name]);
-  return {found.data(), found.size()};
+  return view<T>(columns[name]);
 }
 
 std::string_view utf8(nb::handle text) {
@@ -284,8 +291,7 @@ class NodeWriter {
 
   static Attribute attribute_of(nb::handle given) {
     Attribute out;
-    auto rows = nb::cast<Column<int64_t>>(given[0]);
-    out.rows = {rows.data(), rows.size()};
+    out.rows = view<int64_t>(given[0]);
     out.is_whole = given[1].is_none();
     if (!out.is_whole) out.before = raw(given[1]);
     nb::handle values = given[2];
@@ -293,9 +299,8 @@ class NodeWriter {
       for (nb::handle value : values) out.texts.push_back(out.is_whole ? raw(value) : utf8(value));
       if (out.texts.size() != out.rows.size) throw nb::value_error("an attribute's values");
     } else {
-      auto numbers = nb::cast<Column<uint64_t>>(values);
-      if (numbers.size() != out.rows.size) throw nb::value_error("an attribute's values");
-      out.numbers = {numbers.data(), numbers.size()};
+      out.numbers = view<uint64_t>(values);
+      if (out.numbers.size != out.rows.size) throw nb::value_error("an attribute's values");
       out.is_number = true;
     }
     return out;
@@ -360,7 +365,7 @@ EtTags et_tags(nb::list nodes, nb::list sources, nb::list operands, nb::list wir
 }
 
 nb::tuple column_of(EtColumn& column) {
-  return nb::make_tuple(bytes_of(column.name), column.kind, array(std::move(column.rows)),
+  return nb::make_tuple(bytes_of(column.key.name), column.key.kind, array(std::move(column.rows)),
                         array(std::move(column.numbers)), array(std::move(column.codes)),
                         list_of(column.contents.values(), bytes_of));
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "json.hpp"
@@ -52,6 +53,15 @@ constexpr std::array<Argument, 8> arguments = {{
 }};
 constexpr std::string_view shapes_key = "Input Dims";
 
+using Kind = std::pair<std::string_view, std::string_view>;
+
+struct HashKind {
+  size_t operator()(const Kind& kind) const {
+    std::hash<std::string_view> hash;
+    return hash(kind.first) * 31 + hash(kind.second);
+  }
+};
+
 class ProfileRecords {
  public:
   // Spans, in order.
@@ -69,7 +79,7 @@ class ProfileRecords {
   std::array<Arrows, 2> arrows;
   TextPool arrow_categories;
   // How many records of each category and phase there are, in order of the first.
-  std::vector<std::pair<std::string_view, std::string_view>> kinds;
+  Pool<Kind, HashKind> kinds;
   std::vector<int64_t> kind_counts;
   // Records that Python reads, as a list in JSON: names of rows, and halves of intervals.
   std::string others = "[";
@@ -226,14 +236,9 @@ class ProfileRecords {
   }
 
   void count(std::string_view category, std::string_view phase) {
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      if (kinds[i].first == category && kinds[i].second == phase) {
-        ++kind_counts[i];
-        return;
-      }
-    }
-    kinds.emplace_back(category, phase);
-    kind_counts.push_back(1);
+    auto code = static_cast<size_t>(kinds[{category, phase}]);
+    if (code == kind_counts.size()) kind_counts.push_back(0);
+    ++kind_counts[code];
   }
 
   const Categories& meanings_;
