@@ -203,6 +203,19 @@ def _examples(examples: Sequence[Example], head: str = "Examples:") -> str:
     return "\n\n".join([head, *(f"{words}  # {what}" for words, what in examples)])
 
 
+def with_brackets(command: Any) -> Any:
+    """A command, and all within it, whose help shows brackets, which Typer takes for markup."""
+    from rich.markup import escape
+
+    for part in (command, *command.params):
+        for name in ("help", "epilog"):
+            if text := getattr(part, name, None):
+                setattr(part, name, escape(text))
+    for inner in getattr(command, "commands", {}).values():
+        with_brackets(inner)
+    return command
+
+
 def _with_memory(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb that can be told how much memory it may take."""
 
@@ -244,7 +257,7 @@ def main() -> None:
     try:
         with inputs_protected(), memory_limited():
             app = command_line(words) if _asks_for_verb(words) else listing()
-            app(prog_name="chakra")
+            with_brackets(typer.main.get_command(app))(prog_name="chakra")
     except ChakraError as error:
         from rich.console import Console
 

@@ -104,7 +104,7 @@ def llm_command(
     if as_json:
         _print_json(told)
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"{plan.model.name}: {told['parameters']:,} parameters, "
         f"{number_of(told['world_size'], 'rank')}, "
@@ -196,7 +196,7 @@ def micro_command(
     force: ForceOption = False,
 ) -> None:
     """Write small traces, each for one thing; all of them into directories of their own."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     if name == "all":
         make_directory(output)
     for one in CASES if name == "all" else [name]:
@@ -240,7 +240,7 @@ def collective_command(
     workload = Workload(rank=ranks, facts={"workload": facts})
     make = messages(chosen, size, _durations(device_name, None))
     written = _write(workload, make, output, pack=False, compress=False, force=force)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{name} {collective} of {ranks} ranks, {len(chosen.steps)} steps")
     _show_written(console, output, written)
 
@@ -262,7 +262,7 @@ def msccl_command(
     workload = Workload(rank=len(found.blocks), facts={"workload": facts})
     make = msccl_messages(found, size, _durations(device_name, None))
     written = _write(workload, make, output, pack=False, compress=False, force=force)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(Text(f"{found.name}: {found.collective} of {len(found.blocks)} ranks"))
     _show_written(console, output, written)
 
@@ -310,7 +310,7 @@ def text_command(
     if as_json:
         _print_json(summary.as_dict())
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     grid = layout.workload.grid
     console.print(
         f"{text.policy.value}, {len(text.layers)} layers, {grid.world_size} ranks ({grid}), "
@@ -339,7 +339,7 @@ def _serving(
     if as_json:
         _print_json(summary.as_dict())
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     grid = layout.workload.grid
     console.print(
         f"{text.mode.value}, {len(text.rows)} rows, {grid.world_size} ranks ({grid}), "
@@ -373,6 +373,6 @@ def unpack_command(
 ) -> None:
     """Write the files of a packed set's ranks."""
     made = PackedSet(packed).unpack(output, None if ranks is None else ranks_in(ranks), force=force)
-    Console(highlight=False, soft_wrap=True).print(
+    Console(highlight=False, markup=False, soft_wrap=True).print(
         f"{output}: {sum(file.suffix == '.et' for file in made)} ranks"
     )

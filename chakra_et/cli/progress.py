@@ -38,7 +38,7 @@ def working(what: str, *, lines: bool = False) -> Iterator[Step]:
 
     With `lines`, what is no terminal gets a line now and then.
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     if not console.is_terminal:
         yield _Lines(what, console).step if lines else lambda _done, _of: None
         return

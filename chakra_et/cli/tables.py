@@ -98,7 +98,7 @@ def show_or_write(tables: Sequence[Table], output: Path | None, top: int | None)
         _show_all(console_for(), tables, top)
         return
     text = io.StringIO()
-    _show_all(Console(file=text, width=1 << 16, highlight=False), tables, top)
+    _show_all(Console(file=text, width=1 << 16, highlight=False, markup=False), tables, top)
     write(text.getvalue().encode("utf-8", "backslashreplace"), output)
 
 

@@ -25,11 +25,11 @@ WARNING: Final = "warning"
 
 def console_for(*, stderr: bool = False) -> Console:
     """The console of a command; colours only on a terminal, and none with NO_COLOR."""
-    console = Console(highlight=False, stderr=stderr)
+    console = Console(highlight=False, markup=False, stderr=stderr)
     return (
         console
         if console.is_terminal
-        else Console(highlight=False, stderr=stderr, width=_PIPE_WIDTH)
+        else Console(highlight=False, markup=False, stderr=stderr, width=_PIPE_WIDTH)
     )
 
 

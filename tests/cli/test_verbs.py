@@ -23,6 +23,7 @@ from traces import coll, node, trace
 import chakra_et
 from chakra_et.cli import app, progress
 from chakra_et.cli.app import FIRST_STEPS, GROUPS, VERBS, command_line
+from chakra_et.cli.terminal import console_for
 
 sys.path.insert(0, str(ROOT / "tools"))
 reference = importlib.import_module("cli_reference")
@@ -58,6 +59,21 @@ def test_each_verb_has_help_with_examples(verb: str, option: str) -> None:
     module = importlib.import_module(f"chakra_et.cli.{VERBS[verb][0]}")
     for words, what in module.EXAMPLES[verb]:
         assert f"{words} # {what}" in done.words
+
+
+def test_help_and_messages_keep_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    odd, told = typer.Typer(), "pip install 'it[torch]', [/red] or [A..B]"
+
+    @odd.command(help=f"One: {told}", epilog=f"Two: {told}")
+    def verb(_option: str = typer.Option("", help=f"Three: {told}")) -> None:
+        """Nothing."""
+
+    with pytest.raises(SystemExit):
+        app.with_brackets(typer.main.get_command(odd))(["--help"])
+    console_for().print(f"Four: {told}")
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert all(f"{place}: {told}" in shown for place in ("One", "Two", "Three", "Four"))
+    assert "pip install 'chakra-et[query]'" in chakra("query", "--help").words
 
 
 def test_each_verb_of_generate_has_help_with_examples() -> None:
