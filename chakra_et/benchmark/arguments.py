@@ -40,6 +40,8 @@ WIDTHS: Final = {
 """Bytes of one element."""
 MOST_BYTES: Final = 1 << 48
 """More memory than any machine has: a number beyond is damage."""
+NO_MEMORY: Final = "Tensor without memory"
+"""The tag of a tensor that has a shape, but no storage: a sparse one, or a wrapper of `vmap`."""
 _DEVICE: Final = re.compile(r"[a-z]{1,32}(:\d{1,5})?")
 _FLOATS: Final = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
@@ -101,6 +103,13 @@ def tensors(value: Value) -> list[Tensor]:
     return [found for item in value for found in tensors(item)] if isinstance(value, list) else []
 
 
+def opaque(value: Value) -> list[Opaque]:
+    """All values of which only the kind is known, in order."""
+    if isinstance(value, Opaque):
+        return [value]
+    return [found for item in value for found in opaque(item)] if isinstance(value, list) else []
+
+
 def _list(text: bytes) -> list[Any] | None:
     try:
         found = msgspec.json.decode(text)
@@ -133,7 +142,7 @@ def _tensor(value: Any, shape: Any, kind: str, stride: Any) -> Value:
         return Opaque("Tensor")
     tensor, storage, offset, _, width, device = value
     if not device:
-        return None
+        return None if kind.startswith("nullptr") else Opaque(NO_MEMORY)
     if not _DEVICE.fullmatch(device):
         raise ValueError(f"no device: {device!r}")
     dims = tuple(_count(n) for n in shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from chakra_et.benchmark import reasons
-from chakra_et.benchmark.arguments import WIDTHS, Opaque, decode, tensors
+from chakra_et.benchmark.arguments import NO_MEMORY, WIDTHS, Opaque, decode, opaque, tensors
 from chakra_et.benchmark.schema import Schema, parse_schema
 from chakra_et.model import Nodes
 
@@ -99,6 +99,8 @@ def _misfit(schema: Schema, given: list[Any]) -> str:
         return reasons.OTHER_COUNT
     if any(isinstance(value, list) and len(value) == _CUT for value in given):
         return reasons.CUT
+    if any(value.tag == NO_MEMORY for value in opaque(given)):
+        return reasons.NO_MEMORY
     for argument, value in zip(schema.arguments, given, strict=False):
         if isinstance(value, Opaque) and not (argument.optional or argument.has_default):
             return reasons.unrecorded(argument.name, value.tag)

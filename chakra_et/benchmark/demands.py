@@ -130,6 +130,20 @@ def _positive(name: str) -> Find:
     return demand
 
 
+def _shares(given: Given, views: list[View]) -> Iterable[Demand]:
+    """Probabilities that are compared with others."""
+    yield from _positive("self")(given, views)
+    yield from _positive("target")(given, views)
+
+
+def _lengths(given: Given, views: list[View]) -> Iterable[Demand]:
+    """How many elements of a padded sequence there are: at least one, and no more than it holds."""
+    if shape := _shape(given, "input", views):
+        most = shape[1 if given.get("batch_first") is True else 0]
+        for view in refs(given.get("lengths")):
+            yield view, Fill("range", max(most, 1), max(most, 1) + 1)
+
+
 def _within(value: Any, count: int) -> Iterable[Demand]:
     for view in refs(value):
         yield view, Fill("range", 0, max(count, 1))
@@ -183,6 +197,8 @@ _DEMANDS: Final[dict[str, Find]] = {
         _positive("self"),
     ),
     **dict.fromkeys(("aten::bernoulli_",), _positive("p")),
+    "aten::_pack_padded_sequence": _lengths,
+    **dict.fromkeys(("aten::binary_cross_entropy", "aten::binary_cross_entropy_backward"), _shares),
     **dict.fromkeys(("aten::_fused_adam_", "aten::_fused_adamw_"), _positive("exp_avg_sqs")),
     **dict.fromkeys(
         ("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit",

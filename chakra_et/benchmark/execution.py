@@ -42,7 +42,7 @@ class Execution:
             try:
                 self._run(step.run)
             except Exception as error:
-                self._give_up(number, error)
+                self._again(number, error)
             self._restore(number)
             self._run(step.after)
         self._names["synchronize"]()
@@ -93,9 +93,25 @@ class Execution:
                 self._run(self.program.steps[number].before[-1:])
                 self.changed.append((number, f"its values were not a {fill.kind}"))
 
+    def _again(self, number: int, error: Exception) -> None:
+        """Try an operation with the values that it demands, where it refuses computed ones."""
+        operation = self.program.plan.operations[number]
+        found = demands(operation, self.program.plan.views)
+        if not found:
+            self._give_up(number, error)
+            return
+        for view, fill in found:
+            self.program.refill(number, view, fill)
+            self._run(self.program.steps[number].before[-1:])
+        try:
+            self._run(self.program.steps[number].run)
+        except Exception:
+            self._give_up(number, error)
+        else:
+            self.changed.append((number, f"PyTorch refused its values: {_first_line(error)}"))
+
     def _give_up(self, number: int, error: Exception) -> None:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        reason = f"PyTorch refused it: {first[:200]}"
+        reason = f"PyTorch refused it: {_first_line(error)}"
         self.program.skip(number, reason)
         self.changed.append((number, reason))
         self._run(self.program.steps[number].run)
@@ -105,11 +121,16 @@ class Execution:
         for view in self._returned(number):
             shown = self.program.plan.views[view]
             tensor = self.tensors[view]
-            if tensor is None or tuple(tensor.shape) == shown.shape:
+            if tensor is not None and tuple(tensor.shape) == shown.shape:
                 continue
             self.program.restore(number, view)
             self._run(self.program.steps[number].run[-1:])
-            self.changed.append((number, "it returned another shape than recorded"))
+            why = (
+                "nothing where a tensor was recorded"
+                if tensor is None
+                else "another shape than recorded"
+            )
+            self.changed.append((number, f"it returned {why}"))
 
     def _returned(self, number: int) -> Iterator[int]:
         operation = self.program.plan.operations[number]
@@ -118,6 +139,10 @@ class Execution:
         for view in dict.fromkeys(refs(operation.outputs)):
             if view not in taken and f"t[{view}]" in assigned:
                 yield view
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def _holds(tensor: Any, fill: Fill) -> bool:

@@ -33,6 +33,9 @@ DEVICE_ONLY: Final = frozenset(
 )
 """Operators that concern streams of a device, or memory that is locked for it."""
 
+WITH_GRADIENTS: Final = frozenset({"aten::mkldnn_rnn_layer"})
+"""Operators that return what their gradient reads only where gradients are on."""
+
 
 class Writer(Protocol):
     """Writes operations of some kinds as statements.
@@ -89,7 +92,9 @@ class OperatorWriter:
         assert operation.schema is not None
         call = f"{self._name(operation.schema)}({arguments(operation)})"
         target = returned(operation)
-        return [f"{target} = {call}" if target else call]
+        line = f"{target} = {call}" if target else call
+        with_gradients = operation.schema.qualified in WITH_GRADIENTS
+        return [f"with torch.enable_grad(): {line}" if with_gradients else line]
 
     def prelude(self) -> list[str]:
         """Modules, and a name for each overload that was written."""

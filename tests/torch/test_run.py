@@ -17,6 +17,7 @@ from host_operators import Operators, T
 from places import DATA, ROOT
 
 from chakra_et import validate, write
+from chakra_et.benchmark import reasons
 from chakra_et.benchmark.account import account_of
 from chakra_et.benchmark.certificate import certificate
 from chakra_et.benchmark.execution import Execution
@@ -276,6 +277,72 @@ def test_shapes_that_depend_on_values_are_those_of_the_recording(tmp_path: Path)
     assert account_of(program.plan).coverage == 1
     assert any(tuple(view.shape) == (3, 1) for view in program.plan.views)
     assert any("another shape" in text for text in execution.changes())
+
+
+def test_a_recurrent_layer_keeps_what_its_gradient_reads(tmp_path: Path) -> None:
+    """Its operator returns that only where gradients are on, which they are not in a run."""
+    layer = torch.nn.LSTM(8, 8)
+
+    def step() -> None:
+        layer(torch.randn(4, 2, 8))[0].sum().backward()
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert (account_of(program.plan).coverage, execution.changes()) == (1, [])
+
+
+def test_operators_on_wrapped_tensors_give_way_to_those_on_their_memory(tmp_path: Path) -> None:
+    """What `vmap` and `grad` wrap has a shape, and no storage."""
+    weight = torch.randn(8, 8)
+
+    def loss(x: Any) -> Any:
+        return torch.tanh(x @ weight).sum()
+
+    def step() -> None:
+        torch.func.vmap(torch.func.grad(loss))(torch.randn(4, 8))
+
+    trace = recorded(step, tmp_path)
+    program, execution = ran(trace)
+    execution.iterate()
+    left_out = account_of(program.plan).left_out
+    assert {"aten::tanh", "aten::mm", "aten::tanh_backward"} <= runs_of(program)
+    assert {item.reason.partition(";")[0] for item in left_out} == {reasons.NO_MEMORY}
+    assert execution.changes() == []
+    said = {o.rule.id: o.count for o in validate(trace, "torch-replay").outcomes}
+    assert said["ET904"] == sum(item.count for item in left_out)
+
+
+def runs_of(program: Program) -> set[str]:
+    """The names of operators that run."""
+    return {operation.name for operation in program.plan.operations if not operation.reason}
+
+
+def test_operators_on_sparse_tensors_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    table = torch.nn.Embedding(20, 4, sparse=True)
+
+    def step() -> None:
+        table(torch.tensor([1, 2])).sum().backward()
+        table.weight.grad.coalesce()
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    told = {item.name: item.reason for item in account_of(program.plan).left_out}
+    assert reasons.NO_MEMORY in told["aten::coalesce"]
+    assert execution.changes() == []
+
+
+def test_values_that_pytorch_refuses_give_way_to_others(tmp_path: Path) -> None:
+    """Computed ones, of which the plan cannot say what they are."""
+    target = torch.rand(8)
+
+    def step() -> None:
+        torch.nn.functional.binary_cross_entropy(target.sub(1).abs(), target)
+        torch.multinomial(target.sub(1).abs(), 1)
+        torch.nn.utils.rnn.pack_padded_sequence(torch.randn(5, 3, 4), [5, 4, 2])
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert account_of(program.plan).coverage == 1
 
 
 @pytest.fixture
