@@ -90,10 +90,9 @@ def _change_recorded(
         try:
             traces, one = change.recorded(traces, change.text)
         except MissedError as error:
-            problem = error.problem.removeprefix(f"{change.text}: ")
             raise MissedError(
-                f"{change.text} misses {problem}; nor is this a run that follows a plan: it misses "
-                f"{missed.problem}",
+                f"{change.text} misses {error.problem}; nor is this a run that follows a plan: it "
+                f"misses {missed.problem}",
                 error.remedy or "",
             ) from error
         done.append(one)
@@ -232,7 +231,14 @@ def _bucket(text: str, _: str, value: str) -> Edit:
 def _failed(text: str, _: str, value: str) -> Edit:
     """A rank fails, and the run goes on without its replica."""
     rank = whole(text, value, least=0)
-    return Edit(text, lambda traces: _recorded("failed", rank, traces, text))
+
+    def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        try:
+            return _recorded("failed", rank, traces, text)
+        except MissedError as missed:
+            raise MissedError(f"{text} misses {missed.problem}", missed.remedy or "") from missed
+
+    return Edit(text, apply)
 
 
 PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {

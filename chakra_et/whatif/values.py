@@ -54,7 +54,7 @@ def whole(text: str, value: str, least: int) -> int:
     """A whole number that is not below `least`; `text` is the edit, for the error."""
     if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS and int(value) >= least):
         raise ChakraError(
-            f"{text}: expected a whole number from {least} on, got {value!r}",
+            f"{text}: expected a whole number from {least} to {'9' * _DIGITS}, got {value!r}",
             remedy="chakra whatif -h shows how edits are written.",
         )
     return int(value)

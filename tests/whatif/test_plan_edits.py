@@ -128,6 +128,17 @@ def test_a_plan_is_recognised_from_its_graph_alone(plan: Plan) -> None:
         assert getattr(found.model, name) == getattr(plan.model, name)
 
 
+@pytest.mark.parametrize("layers", [1, 3, 4])
+@pytest.mark.parametrize("schedule", [Schedule.ZERO_BUBBLE, Schedule.ONE_F_ONE_B])
+def test_a_schedule_is_recognised_where_stages_have_one_layer(
+    schedule: Schedule, layers: int
+) -> None:
+    """The order of layers in a backward pass tells nothing there; the order of operators does."""
+    pp = {1: 1, 3: 2, 4: 4}[layers]
+    plan = Plan(model=model(layers=layers), pp=pp, sequence=64, global_batch=8, schedule=schedule)
+    assert recognise(silent(generate(plan))).plan.schedule is schedule
+
+
 def test_names_of_nodes_do_not_matter_and_are_kept() -> None:
     before = silent(made(START))
     for trace in before.values():
@@ -219,6 +230,8 @@ def test_ranks_that_are_missing_are_named() -> None:
     traces = made(START)
     with pytest.raises(MissedError, match="all ranks from 0 on"):
         edited(TraceSet({rank: traces[rank] for rank in (0, 1, 5)}), "dp=4")
+    with pytest.raises(MissedError, match=r"layers=6 misses .*all ranks: groups have rank 7"):
+        edited(TraceSet({rank: traces[rank] for rank in range(7)}), "layers=6")
 
 
 @pytest.mark.parametrize(

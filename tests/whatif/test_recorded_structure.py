@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from traces import coll, node, run, trace
 
 from chakra_et import ChakraError
-from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.loading import load
 from chakra_et.model import TraceSet
 from chakra_et.replay import replay
 from chakra_et.validators import validate
 from chakra_et.whatif import Edited, MissedError, edit, parse_edit
+from chakra_et.whatif.recorded.layers import find_layers
 from chakra_et.whatif.recorded.sums import parted, sums_of
 
 COLLECTIVE = int(NodeType.COMM_COLL)
@@ -94,6 +96,41 @@ def test_a_layer_of_a_tensor_parallel_run_has_its_all_reduces(data: Path) -> Non
     # Two in each layer, over three steps.
     assert transfers == [24, 30]
     assert span(edited(found, "layers=5 layers=4").traces) == span(found)
+
+
+def steps(number: int, layers: int) -> TraceSet:
+    """Steps of so many layers and a loss, on one thread, that no annotation tells apart."""
+    made: list[dict[str, Any]] = [node(1, start=0, took=100 * number, name="main")]
+
+    def add(name: str, shapes: bytes) -> None:
+        at = len(made) + 1
+        ctrl, deps = (1,), (at - 1,) if at > 2 else ()
+        made.append(node(at, ctrl=ctrl, deps=deps, kind=EdgeKind.PROGRAM, start=at * 2, took=2,
+                         name=name, inputs=(b"[]", shapes, b"[]")))  # fmt: skip
+
+    for _ in range(number):
+        for _ in range(layers):
+            add("aten::addmm", b"[[8,8]]")
+            add("aten::relu", b"[[8,8]]")
+        add("aten::sum", b"[[8,8]]")
+        for _ in range(layers):
+            add("autograd::engine::evaluate_function: AddmmBackward0", b"[[8,8]]")
+        for _ in range(9):
+            add("aten::add_", b"[[8]]")
+            add("aten::mul_", b"[[8]]")
+    return run(trace(*made))
+
+
+def test_steps_that_nothing_tells_apart_are_not_taken_for_layers() -> None:
+    """A backward pass ends a forward pass; updates that repeat are none."""
+    found = find_layers(steps(4, 3)[0], 0)
+    assert (found.count, found.period, found.step.max() + 1) == (3, 2, 4)
+
+
+def test_exchanges_that_repeat_are_no_layers(data: Path) -> None:
+    """Ten times an all-gather: `record_param_comms` is no product."""
+    with pytest.raises(MissedError, match="nothing with products repeats"):
+        edited(load(data / "host_et/allgather_1.0.2.json.gz"), "layers=5")
 
 
 def test_layers_of_device_work_are_found_by_launches(data: Path) -> None:
@@ -202,9 +239,12 @@ def test_recordings_without_the_pattern_are_refused_with_what_was_missed(
         edited(parallel, "bucket=1MB")
     with pytest.raises(MissedError, match="it has no all-reduce"):
         edited(mlp, "bucket=1MB")
-    with pytest.raises(MissedError, match="no axis of this set is known to be dp"):
+    with pytest.raises(MissedError, match=r"dp=4 misses .*no axis of this set .* to be dp") as no:
         edited(parallel, "dp=4")
-    with pytest.raises(MissedError, match=r"ranks \[1\] would wait for it for ever"):
+    # What an edit has no option for is no remedy.
+    assert no.value.remedy is not None
+    assert "chakra scale --grid" in no.value.remedy
+    with pytest.raises(MissedError, match=r"failed=0 misses a replica .* would wait for it"):
         edited(parallel, "failed=0")
     with pytest.raises(MissedError, match="tp=2 needs a run that follows a plan"):
         edited(replicas, "tp=2")

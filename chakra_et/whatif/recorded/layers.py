@@ -7,19 +7,24 @@ numbers that autograd gives them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
-from chakra_et.model import Trace
+from chakra_et.model import UNKNOWN_NS, Trace
 from chakra_et.whatif.edit import MissedError
 from chakra_et.whatif.surgery import program_order
 
-_PRODUCTS = ("mm", "linear", "matmul", "conv", "attention", "gemm", "bmm")
+_PRODUCT: Final = re.compile(
+    r"(?<!co)mm(?:_|\b)|gemm|mma_|linear|matmul|conv(?!ert|ersion)|attention", re.IGNORECASE
+)
+"""Names of operators and kernels with products; `comm` is none."""
 _BACKWARD = ("autograd::", "torch::autograd")
 _LEAST = 2
 
@@ -102,20 +107,30 @@ def find_layers(trace: Trace, rank: int) -> Layers:
 def _runs(
     tree: _Tree, children: dict[int, list[int]], undone: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[list[int], int, int, int]]:
-    """Of what each node calls: the longest run of equal parts, their length and number."""
+    """Of what each node calls in a forward pass: the longest run of equal parts, their length and
+    number.
+
+    A backward pass in between tells one forward pass from the next, so that steps are not layers.
+    """
+    timed = bool((tree.trace.nodes.start_ns != UNKNOWN_NS).any())
+    # Without times, nothing but the order of the file tells what threads did after each other.
+    place = tree.place if timed else np.arange(len(undone))
+    backward = np.sort(place[undone])
+    products = np.array(
+        [_PRODUCT.search(name) is not None for name in tree.trace.nodes.names], np.bool_
+    )
     for rows in children.values():
-        some = [row for row in rows if not undone[row]]
-        if len(some) < _LEAST * 2:
-            continue
-        tokens = _tokens(tree, some)
-        found = _repeats(tokens)
-        if found is None:
-            continue
-        begin, period, count = found
-        chosen = some[begin : begin + period * count]
-        texts = " ".join(str(tree.names[row]) for row in chosen[:period])
-        if any(word in texts.lower() for word in _PRODUCTS):
-            yield chosen, period, count, period * count
+        every = np.array([row for row in rows if not undone[row]], np.int64)
+        passes = np.searchsorted(backward, place[every])
+        for some in np.split(every, np.flatnonzero(np.diff(passes)) + 1):
+            if len(some) < _LEAST * 2:
+                continue
+            holds = products[tree.trace.nodes.name_code[some]]
+            found = _repeats(_tokens(tree, some.tolist()), holds)
+            if found is not None:
+                begin, period, count = found
+                chosen = some[begin : begin + period * count].tolist()
+                yield chosen, period, count, period * count
 
 
 def _tokens(tree: _Tree, rows: list[int]) -> Rows:
@@ -131,14 +146,22 @@ def _tokens(tree: _Tree, rows: list[int]) -> Rows:
     return np.array(found, np.int64)
 
 
-def _repeats(tokens: Rows) -> tuple[int, int, int] | None:
-    """Where the run of equal parts that covers most begins, the length of a part, and how many."""
+def _repeats(tokens: Rows, products: npt.NDArray[np.bool_]) -> tuple[int, int, int] | None:
+    """Where the run of equal parts that covers most begins, the length of a part, and how many.
+
+    A part has a product, and is not one operator over and over.
+    """
+    if not products.any():
+        return None
+    before = np.concatenate(([0], np.cumsum(products)))
     best: tuple[int, int, int] | None = None
     covered = 0
     for period in range(1, len(tokens) // 2 + 1):
         same = np.concatenate(([0], (tokens[:-period] == tokens[period:]).astype(np.int8), [0]))
         edges = np.flatnonzero(np.diff(same))
         begins, ends = edges[::2], edges[1::2]
+        holds = before[begins + period] > before[begins]
+        begins, ends = begins[holds], ends[holds]
         if not len(begins):
             continue
         longest = int(np.argmax(ends - begins))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from chakra_et.build import Grid
-from chakra_et.columns import Rows
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
@@ -41,7 +41,7 @@ def with_replicas(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Ch
 
     Raises MissedError where nothing tells which ranks are replicas of each other.
     """
-    plan = _plan(traces, text, count)
+    plan = _plan(traces, count)
     if plan is None:
         return traces, Change(text, 0, 0, 0, "structure")
     axis = next(iter(plan.sizes))
@@ -53,36 +53,34 @@ def without_replica(traces: TraceSet, text: str, rank: int) -> tuple[TraceSet, C
     """The run without the replica of a rank that failed: the others go on, each with its data."""
     if rank not in traces:
         raise ChakraError(f"{text}: there is no rank {rank}", remedy="Name a rank of the run.")
-    sources = _sources(traces)
     try:
+        sources = _sources(traces)
         layout = plan_of(sources, {}, fewer=True).layout
     except ChakraError as error:
-        raise MissedError(f"{text}: {error.problem}", error.remedy or "") from error
+        raise _missed(error) from error
     axis = axis_of("dp", layout.grid)
     if axis is None or layout.grid.axes[axis] < 2:
-        waits = [group for group in traces[rank].groups if rank in group.ranks]
-        others = sorted({other for group in waits for other in group.ranks} - {rank})
         raise MissedError(
-            f"{text}: a replica of what rank {rank} has: no other rank has its part of the model, "
-            f"so ranks {others[:8]} would wait for it for ever",
+            f"a replica of what rank {rank} has: no other rank has its part of the model, so "
+            "others would wait for it for ever",
             "With data parallelism, the other replicas go on.",
         )
-    _check_parts(sources, layout.grid, axis, text, rank)
+    _check_parts(sources, layout.grid, axis, rank)
     size = layout.grid.axes[axis]
     gone = int(layout.grid.coordinate(axis, rank))
-    plan = _plan(traces, text, size - 1)
+    plan = _plan(traces, size - 1)
     assert plan is not None
     return _made(traces, text, plan, [place for place in range(size) if place != gone])
 
 
-def _check_parts(sources: list[Source], grid: Grid, axis: str, text: str, rank: int) -> None:
+def _check_parts(sources: list[Source], grid: Grid, axis: str, rank: int) -> None:
     """Raise MissedError where replicas exchange what each has alone, such as parts of tables."""
     for kin in find_kin(sources):
         types = {call.collective for call, _ in kin.calls}
         if axis in spans(kin, grid) and CollectiveType.ALL_TO_ALL in types:
             raise MissedError(
-                f"{text}: a replica of what rank {rank} has: ranks of {kin.name!r} exchange parts "
-                "by all-to-all, which are lost with it"
+                f"a replica of what rank {rank} has: ranks of {kin.name!r} exchange parts by "
+                "all-to-all, which are lost with it"
             )
 
 
@@ -96,7 +94,7 @@ def _sources(traces: TraceSet) -> list[Source]:
     return found
 
 
-def _plan(traces: TraceSet, text: str, count: int) -> ScalePlan | None:
+def _plan(traces: TraceSet, count: int) -> ScalePlan | None:
     """How many replicas become `count`; None if there are as many."""
     try:
         sources = _sources(traces)
@@ -106,7 +104,16 @@ def _plan(traces: TraceSet, text: str, count: int) -> ScalePlan | None:
             return None
         return plan_of(sources, {"dp": Degree(count)}, fewer=True)
     except ChakraError as error:
-        raise MissedError(f"{text}: {error.problem}", error.remedy or "") from error
+        raise _missed(error) from error
+
+
+def _missed(error: ChakraError) -> MissedError:
+    """Why replicas cannot be told; an edit has no options that could tell."""
+    told = f"{error.path}: {error.problem}" if error.path is not None else error.problem
+    remedy = error.remedy or ""
+    if "--grid" in remedy:
+        remedy = "chakra scale --grid makes more replicas where you know what ranks are for."
+    return MissedError(f"ranks that are known as replicas: {told}", remedy)
 
 
 def _made(
@@ -130,11 +137,14 @@ def _made(
     for columns, some in grown_programs(alike, workload, plan.growth):
         for rank in some.tolist():
             trace = copied(columns.trace(rank))
-            made[rank] = _without_lone(trace)
-            kept = workload.grid.axes[axis] > 1
-            extrapolated = len(slower[1][int(workload.source_of[rank])]) if kept else 0
-            provenance[EXTRAPOLATED] += extrapolated
-            provenance[RECORDED] += len(made[rank].nodes) - extrapolated
+            source = int(workload.source_of[rank])
+            # The model of growth also shares what an optimizer does among more replicas.
+            other = trace.nodes.duration_ns != traces[source].nodes.duration_ns
+            other[slower[1][source]] = True
+            lone = _lone(trace)
+            made[rank] = without_nodes(trace, lone) if lone.any() else trace
+            provenance[EXTRAPOLATED] += int((other & ~lone).sum())
+            provenance[RECORDED] += int((~other & ~lone).sum())
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made))  # fmt: skip
     told = (f"{axis} {old.axes[axis]} ({plan.layout.evidence[axis]}), on {old}",)
@@ -196,11 +206,11 @@ def _factor(type: int, growth: Growth) -> float:
     return share
 
 
-def _without_lone(trace: Trace) -> Trace:
-    """A trace without collectives of groups of one rank, which take none."""
+def _lone(trace: Trace) -> Mask:
+    """Collectives of groups of one rank, which take no other."""
     alone = {group.name for group in trace.groups if len(group.ranks) == 1}
     names = np.full(len(trace.nodes), "", object)
     for column in trace.nodes.attributes.named("pg_name"):
         names[column.rows] = np.array([str(value) for value in column.values], object)
     lone = (trace.nodes.type == NodeType.COMM_COLL) & np.isin(names.astype(str), list(alone))
-    return without_nodes(trace, lone) if alone and lone.any() else trace
+    return np.asarray(lone)

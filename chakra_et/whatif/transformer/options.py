@@ -74,11 +74,11 @@ def _schedules(stages: list[Stage], fields: dict[str, Any]) -> list[tuple[Schedu
         Schedule.GPIPE: gpipe,
         Schedule.ZERO_BUBBLE: zero_bubble,
     }
-    late = _weights_late(stages[-1])
+    late = {late for stage in stages if (late := _weights_late(stage)) is not None}
     found = [
         (name, 1)
         for name, row in rows.items()
-        if late is (name is Schedule.ZERO_BUBBLE)
+        if late <= {name is Schedule.ZERO_BUBBLE}
         and all(_order(row(pp, place, batches)) == stage.passes()
                for place, stage in enumerate(stages))
     ]  # fmt: skip
@@ -90,11 +90,14 @@ def _schedules(stages: list[Stage], fields: dict[str, Any]) -> list[tuple[Schedu
     return found
 
 
-def _weights_late(stage: Stage) -> bool:
-    """Whether a backward pass goes through its layers once more, for the weights' gradients."""
+def _weights_late(stage: Stage) -> bool | None:
+    """Whether a backward pass goes through its layers once more, for the weights' gradients.
+
+    None where there is one layer, which does not tell.
+    """
     inside = stage.computes & (stage.phases == "backward") & (stage.layers != ABSENT)
     layers = stage.layers[np.flatnonzero(inside & (stage.micro_batches == 0))]
-    return bool((np.diff(layers) > 0).any())
+    return bool((np.diff(layers) > 0).any()) if len(np.unique(layers)) > 1 else None
 
 
 def _order(passes: Any) -> list[tuple[str, int]]:

@@ -36,11 +36,16 @@ def grid_of(traces: TraceSet) -> tuple[Grid, dict[str, str]]:
     Raises MissedError where groups and messages do not tell.
     """
     if list(traces) != list(range(len(traces))):
-        raise MissedError(f"ranks {list(traces)[:8]} are here: all ranks from 0 on are needed")
-    sources = [
-        source_of(trace, rank, len(traces), Path(f"rank {rank}")) for rank, trace in traces.items()
-    ]
+        raise MissedError(f"all ranks from 0 on: there are {list(traces)[:8]}")
+    groups = [group for trace in traces.values() for group in trace.groups]
+    most = max((rank for group in groups for rank in group.ranks), default=0)
+    if most >= len(traces):
+        raise MissedError(f"all ranks: groups have rank {most}, and there are {len(traces)} ranks")
     try:
+        sources = [
+            source_of(trace, rank, len(traces), Path(f"rank {rank}"))
+            for rank, trace in traces.items()
+        ]
         layout = find_layout(sources, find_kin(sources), None, metadata=False)
     except ChakraError as error:
         raise MissedError(f"how the ranks lie: {error.problem}", error.remedy or "") from error
