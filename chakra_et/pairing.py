@@ -53,8 +53,9 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
     """Pairs of host trace and profile, in order of rank, and the host traces of no rank.
 
     Pairs have one process id; where ids do not tell, one rank; where that does not, one
-    directory; where there is but one of each kind, they are a pair. Raises ChakraError where
-    several host traces are of the process of one profile.
+    directory; where there is but one of each kind, they are a pair, unless process ids tell of
+    other pairs, and that these are of two processes. Raises ChakraError where several host traces
+    are of the process of one profile.
     """
     found = with_ranks_of_axes(list(inputs))
     hosts = [item for item in found if item.view is View.HOST]
@@ -66,11 +67,12 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
         lambda c: c.pid and (c.pid, c.rank),
         lambda c: c.pid,
         lambda c: c.rank,
-        lambda c: c.path.parent,
-        lambda c: True,
     ]
-    for key in keys:
+    left_over: list[Callable[[Input], Hashable]] = [lambda c: c.path.parent, lambda c: True]
+    for key in keys + left_over:
         matches = _matches(hosts, devices, key)
+        if key in left_over and any(_of_one_process(pair.host, pair.device) for pair in pairs):
+            matches = [match for match in matches if not _of_two_processes(*match)]
         for host, device in matches:
             pairs.append(Pair(host, device, host.rank if device.rank is None else device.rank))
         taken = {id(item) for match in matches for item in match}
@@ -82,6 +84,18 @@ def pair_inputs(inputs: Iterable[Input]) -> tuple[list[Pair], list[PassedOver]]:
     pairs += [Pair(None, device, device.rank) for device in devices]
     pairs.sort(key=lambda p: (p.rank is None, p.rank or 0, str(p.files[0].path)))
     return pairs, [PassedOver(host.name, reason) for host, reason in strays.items()]
+
+
+def _of_one_process(host: Input | None, device: Input | None) -> bool:
+    """Whether both files are there and tell the same process id."""
+    if host is None or device is None:
+        return False
+    return bool(host.pid) and host.pid == device.pid
+
+
+def _of_two_processes(host: Input, device: Input) -> bool:
+    """Whether both files tell a process id, and not the same one."""
+    return bool(host.pid and device.pid) and host.pid != device.pid
 
 
 def _refuse_ambiguous(hosts: list[Input], devices: list[Input]) -> None:

@@ -6,6 +6,7 @@ an earlier run can be told from files of other makers, which are never removed.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -101,9 +102,41 @@ def publish(
         refuse_input(target / name)
     _make_room(target, prefix, set(sources), manifest, force)
     for name, source in sources.items():
-        move_output(source, target / name)
+        try:
+            move_output(source, target / name)
+        except OutputError:
+            if source.exists():
+                raise
+            _expect_published(target / name, (origins or {}).get(name))
     list_run(manifest, prefix, sources, origins)
     write_json(manifest, target / MANIFEST)
+
+
+def _expect_published(path: Path, origin: Origin | None) -> None:
+    """Expect that another run, at the same time, has published the file. Raises OutputError."""
+    if origin is None or not is_same(path, origin.bytes, origin.sha256):
+        raise OutputError(
+            "another run was written to this directory at the same time",
+            path=path.parent,
+            remedy="Convert this one again, to a directory of its own.",
+        )
+
+
+def is_same(path: Path, count: int, sha256: str) -> bool:
+    """Whether a file is there, and has so many bytes and this hash."""
+    try:
+        return path.stat().st_size == count and sha256_of(path) == sha256
+    except OSError:
+        return False
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's bytes."""
+    with path.open("rb") as file:
+        found = hashlib.sha256()
+        while block := file.read(1 << 20):
+            found.update(block)
+        return found.hexdigest()
 
 
 def list_run(

@@ -64,6 +64,22 @@ def test_one_of_each_kind_is_a_pair(tmp_path: Path) -> None:
     assert names(tmp_path) == [("h.json", "d.json", None)]
 
 
+def test_what_is_left_over_is_no_pair_where_process_ids_tell_pairs(tmp_path: Path) -> None:
+    """Of one rank the profile is missing, of another the host trace."""
+    for rank in range(4):
+        host(tmp_path / f"h{rank}.json", 10 + rank)
+        device(tmp_path / f"d{rank}.json", 10 + rank, rank=rank)
+    (tmp_path / "h1.json").unlink()
+    (tmp_path / "d2.json").unlink()
+    assert names(tmp_path) == [
+        ("h0.json", "d0.json", 0), (None, "d1.json", 1), ("h3.json", "d3.json", 3),
+    ]  # fmt: skip
+    passed_over = find_pairs([tmp_path])[1]
+    assert [(other.name, other.reason) for other in passed_over] == [
+        ("h2.json", "a host trace without a profile, of unknown rank")
+    ]
+
+
 def test_files_without_a_counterpart_stand_alone(tmp_path: Path) -> None:
     host(tmp_path / "h.json", 1)
     for pid in (1, 2):

@@ -23,9 +23,9 @@ import numpy as np
 import zstandard
 
 from chakra_et.io.output import atomic_output
-from chakra_et.jobs.states import plain, sha256_of
+from chakra_et.jobs.states import plain
 from chakra_et.linker.output.report import Report
-from chakra_et.run_directory import FileState, Origin, publish
+from chakra_et.run_directory import FileState, Origin, is_same, publish
 
 PARTS: Final = ".chakra-et"
 RECORD: Final = "record"
@@ -143,10 +143,7 @@ def decoded(packed: bytes) -> Record | None:
 
 
 def _is(path: Path, told: FileState) -> bool:
-    try:
-        return path.stat().st_size == told.bytes and sha256_of(path) == told.sha256
-    except OSError:
-        return False
+    return is_same(path, told.bytes, told.sha256)
 
 
 def _link(published: Path, part: Path) -> None:

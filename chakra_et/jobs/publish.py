@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -19,20 +20,22 @@ from chakra_et.urls import shown_path
 def numbered(
     jobs: Sequence[Job], results: Sequence[Result]
 ) -> dict[int, tuple[Conversion, Outcome]]:
-    """Each conversion by its rank, or by its place where it has none; what failed has a place.
+    """Each conversion by its rank, or by the next free number where it has none.
 
-    Raises ChakraError where two are of one rank.
+    What failed without a rank has a number, too. Raises ChakraError where two are of one rank.
     """
     found: dict[int, tuple[Conversion, Outcome]] = {}
     owners: dict[int, Path] = {}
-    failed = 0
+    told = {rank for job, result in zip(jobs, results, strict=True) for rank in _told(job, result)}
+    free = (number for number in count() if number not in told)
     for job, result in zip(jobs, results, strict=True):
         if isinstance(result, ChakraError):
-            failed += 1
+            if job.pair.rank is None:
+                next(free)
             continue
         for conversion in result.conversions:
             rank = conversion.report.rank
-            number = len(found) + failed if rank is None else rank
+            number = next(free) if rank is None else rank
             if number in found:
                 raise ChakraError(
                     f"two recordings are of rank {number}; the other one is {owners[number]}",
@@ -42,6 +45,13 @@ def numbered(
             found[number] = conversion, result
             owners[number] = job.pair.files[0].path
     return dict(sorted(found.items()))
+
+
+def _told(job: Job, result: Result) -> list[int | None]:
+    """The ranks that files tell, as far as they do."""
+    if isinstance(result, ChakraError):
+        return [job.pair.rank]
+    return [conversion.report.rank for conversion in result.conversions]
 
 
 def publish_run(

@@ -180,8 +180,8 @@ def forget_shards(parts: Parts) -> None:
 
 
 def _run_of(work: Sequence[Job]) -> str:
-    """What is equal for all shards of a run: files, options, version."""
-    told = [[file.name for file in job.pair.files] for job in work]
+    """What is equal for all shards of a run: names and sizes of files, options, version."""
+    told = [[(file.name, file.bytes) for file in job.pair.files] for job in work]
     options = work[0].options
     content = __version__, told, options.strict, options.window, options.align_clocks
     return hashlib.sha256(msgspec.msgpack.encode(content)).hexdigest()[:16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +13,7 @@ from chakra_et.inputs import Input
 from chakra_et.io.remote import remote_state
 from chakra_et.io.source import blocks
 from chakra_et.pairing import Pair
-from chakra_et.run_directory import FileState
+from chakra_et.run_directory import FileState, sha256_of
 from chakra_et.urls import url_of
 from chakra_et.version import __version__
 
@@ -36,15 +35,6 @@ def state_of(given: Input) -> FileState:
         found.update(block)
         count += len(block)
     return FileState(given.name, count, found.hexdigest())
-
-
-def sha256_of(path: Path) -> str:
-    """The hash of a file's bytes."""
-    with path.open("rb") as file:
-        found = hashlib.sha256()
-        while block := file.read(1 << 20):
-            found.update(block)
-        return found.hexdigest()
 
 
 def key_of(pair: Pair, options: Options, states: list[FileState]) -> str:

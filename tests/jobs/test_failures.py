@@ -99,3 +99,12 @@ def test_a_window_is_cut_by_several_workers_too(tmp_path: Path) -> None:
     again = tmp_path / "again"
     chakra("convert", run, "-o", again, "--annotation", "aten::op0_1", "--jobs", 2, "-q")
     assert traces(again) == traces(tmp_path / "out")
+
+
+def test_a_host_trace_that_tells_no_rank_gets_a_number_that_is_free(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", 4)
+    (profile,) = run.glob(f"*{FIRST_PID + 1}*.pt.trace.json")
+    profile.unlink()
+    found = chakra_et.convert_files(run, tmp_path / "out", jobs=1)
+    assert sorted(traces(tmp_path / "out")) == [f"trace.{rank}.et" for rank in range(4)]
+    assert [conversion.report.rank for conversion in found] == [0, None, 2, 3]

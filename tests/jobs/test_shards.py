@@ -95,3 +95,13 @@ def test_shards_that_are_none_are_refused(tmp_path: Path, shard: str) -> None:
     done = chakra("convert", EXAMPLES / "ddp_2rank", "-o", tmp_path / "out", "--shard", shard)
     assert done.code == 2
     assert f"--shard {shard}" in done.errors
+
+
+def test_shards_of_files_of_other_sizes_are_of_another_run(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", 2)
+    chakra_et.convert_files(run, tmp_path / "out", shard="1/2")
+    for path in run.glob("*.pt.trace.json"):
+        path.write_bytes(path.read_bytes().replace(b'"dur": 5.0', b'"dur": 55.25'))
+    chakra_et.convert_files(run, tmp_path / "out", shard="2/2")
+    with pytest.raises(ChakraError, match="1 of 2 shards are missing"):
+        chakra_et.merge_shards(tmp_path / "out", jobs=1)
