@@ -10,9 +10,9 @@ from chakra_et.conversion import Conversion, Options, convert_pair
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.jobs.fetched import fetched, tell_urls
 from chakra_et.jobs.parts import Parts, Record
-from chakra_et.jobs.states import key_of, sha256_of, state_of
+from chakra_et.jobs.states import key_of, state_of
 from chakra_et.pairing import Pair
-from chakra_et.run_directory import FileState
+from chakra_et.run_directory import FileState, sha256_of
 from chakra_et.urls import url_of
 
 

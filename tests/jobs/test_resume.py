@@ -22,7 +22,7 @@ import chakra_et
 from chakra_et import ChakraError, directory
 from chakra_et.jobs import job
 from chakra_et.jobs.remote_parts import parts_of
-from chakra_et.jobs.states import sha256_of
+from chakra_et.run_directory import sha256_of
 
 RANKS = 12
 
