@@ -10,6 +10,7 @@ From the trace to the program, one room after the other:
 - `demands`, `unwritten`: what values tensors must hold
 - `writer`, `equivalents`, `kernels`, `streams`, `program`: the program, as text
 - `runtime`: what each program holds of it; needs PyTorch alone
+- `threads`: how many an operator had in the recording
 - `account`: what runs and what does not, in figures
 
 So far nothing needs PyTorch. What follows does:

@@ -157,7 +157,7 @@ def _tensor(value: Any, shape: Any, kind: str, stride: Any) -> Value:
         tuple(map(_count, stride)) if whole else contiguous(dims),
         dtype,
         device,
-        _count(width) or WIDTHS.get(dtype, 1),
+        WIDTHS.get(dtype) or _count(width) or 1,
     )
     if found.end > MOST_BYTES:
         raise ValueError(f"a tensor up to byte {found.end}")

@@ -28,7 +28,7 @@ class Execution:
         self._device = device
         self._names: dict[str, Any] = {"__name__": _FILE}
         self._load()
-        self._names["set_up"](device, seed, threads)
+        self._names["set_up"](device, seed, threads, program.recorded_threads)
         self._no_grad = self._names["torch"].no_grad
         self.tensors: list[Any] = self._names["start"]()
         self.changed: list[tuple[int, str]] = []
@@ -58,6 +58,11 @@ class Execution:
         """Run the program once; what it took in ns."""
         took: int = self._names["iterate"](self._names["PARTS"], self.tensors)
         return took
+
+    @property
+    def threads(self) -> int:
+        """The threads that one operator has."""
+        return int(self._names["torch"].get_num_threads())
 
     def record(self, directory: Path, iterations: int) -> None:
         """Record iterations as `chakra collect` does, each as a step."""

@@ -12,6 +12,7 @@ from chakra_et.benchmark.arguments import WIDTHS
 from chakra_et.benchmark.demands import Fill, fills
 from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.streams import stream_statements
+from chakra_et.benchmark.threads import recorded_threads
 from chakra_et.benchmark.unwritten import filled_outside
 from chakra_et.benchmark.views import AT_START, refs
 from chakra_et.benchmark.writer import Writer
@@ -68,6 +69,7 @@ class Program:
         self.style = style
         self.writers = tuple(writers)
         self.fills = fills(plan)
+        self.recorded_threads = recorded_threads(plan.trace)
         self.start: list[str] = []
         self.steps: list[Step] = []
         self._defined: set[int] = set()
@@ -218,7 +220,7 @@ class Program:
         for place, steps in enumerate(parts):
             lines += _function(f"part_{place}(t)", (line for step in steps for line in step.lines))
         lines += [f"PARTS = ({names},)", "", "", 'if __name__ == "__main__":']
-        lines += ["    main(start, PARTS)", ""]
+        lines += [f"    main(start, PARTS, {self.recorded_threads})", ""]
         return "\n".join(lines)
 
     def _about(self) -> str:

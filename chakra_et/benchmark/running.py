@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chakra_et.benchmark.account import Account, account_of
 from chakra_et.benchmark.calls import registered_by
@@ -30,6 +30,10 @@ from chakra_et.model import Trace
 
 if TYPE_CHECKING:
     from chakra_et.benchmark.execution import Execution
+
+
+Step: TypeAlias = Callable[[int, int], None]
+"""Takes how many iterations are done, of how many."""
 
 
 class BackEnd(str, Enum):
@@ -56,7 +60,7 @@ class Settings:
     iterations: int = 10
     seed: int = 0
     threads: int | None = None
-    """Threads of one operator; None leaves PyTorch's own number."""
+    """Threads of one operator; None takes the recorded number, within PyTorch's own."""
     record: Path | None = None
     """Where a recording of the run goes."""
 
@@ -68,6 +72,10 @@ class Outcome:
     account: Account
     back_end: str
     torch: str | None = None
+    threads: int | None = None
+    """The threads that one operator had."""
+    recorded_threads: int | None = None
+    """Those that it had in the recording; None where that does not say."""
     spans_ns: list[int] = field(default_factory=list)
     """What each iteration took."""
     changed: list[str] = field(default_factory=list)
@@ -85,6 +93,8 @@ class Outcome:
         return {
             "back_end": self.back_end,
             "torch": self.torch,
+            "threads": self.threads,
+            "recorded_threads": self.recorded_threads,
             **self.account.as_dict(),
             "span_ns": self.spans_ns,
             "median_span_ns": self.span_ns if self.spans_ns else None,
@@ -114,11 +124,19 @@ def prepare(trace: Trace, settings: Settings, writers: Sequence[Writer] = ()) ->
     return Program(plan_of(trace, choice), [operators, kernels, *writers], style)
 
 
-def run(program: Program, settings: Settings) -> Outcome:
-    """Run a program as the settings say. Raises ChakraError where its tensors do not fit."""
+def _silent(_done: int, _of: int) -> None:
+    """Tell nobody."""
+
+
+def run(program: Program, settings: Settings, step: Step = _silent) -> Outcome:
+    """Run a program as the settings say; `step` hears of each iteration, the rehearsal first.
+
+    Raises ChakraError where its tensors do not fit.
+    """
     if settings.back_end is BackEnd.DRY:
         return Outcome(account_of(program.plan), BackEnd.DRY.value)
-    outcome = timed(rehearsed(program, settings), settings)
+    step(0, _iterations(settings))
+    outcome = timed(rehearsed(program, settings), settings, step)
     if settings.record is not None:
         again = convert_recording(settings.record, force=True)
         recorded = program.plan.trace
@@ -126,12 +144,18 @@ def run(program: Program, settings: Settings) -> Outcome:
     return outcome
 
 
-def timed(execution: Execution, settings: Settings) -> Outcome:
+def _iterations(settings: Settings) -> int:
+    """All of a run, with the rehearsal."""
+    return 1 + settings.warmup + settings.iterations
+
+
+def timed(execution: Execution, settings: Settings, step: Step = _silent) -> Outcome:
     """What the iterations of a program took, which are recorded afterwards where that is asked."""
-    for _ in range(settings.warmup):
-        execution.iterate()
-    spans = [execution.iterate() for _ in range(settings.iterations)]
-    outcome = _outcome(execution, settings, spans)
+    spans = []
+    for done in range(1, _iterations(settings)):
+        step(done, _iterations(settings))
+        spans.append(execution.iterate())
+    outcome = _outcome(execution, settings, spans[settings.warmup :])
     if settings.record is not None:
         execution.record(settings.record, settings.iterations)
     return outcome
@@ -163,5 +187,13 @@ def rehearsed(program: Program, settings: Settings) -> Execution:
 
 
 def _outcome(execution: Execution, settings: Settings, spans: list[int]) -> Outcome:
-    account = account_of(execution.program.plan)
-    return Outcome(account, settings.back_end.value, release(), spans, execution.changes())
+    program = execution.program
+    return Outcome(
+        account_of(program.plan),
+        settings.back_end.value,
+        release(),
+        execution.threads,
+        program.recorded_threads,
+        spans,
+        execution.changes(),
+    )

@@ -107,32 +107,40 @@ def iterate(parts: Sequence[Callable[[list[Any]], None]], t: list[Any]) -> int:
     return time.perf_counter_ns() - begin
 
 
-def set_up(device: str, seed: int, threads: int | None) -> None:
-    """Choose the device, the seed of all random numbers, and the threads of an operator."""
+def set_up(device: str, seed: int, threads: int | None, recorded: int | None = None) -> None:
+    """Choose the device, the seed of all random numbers, and the threads of an operator.
+
+    Without `threads` it has as many as in the recording, but no more than PyTorch takes by itself.
+    """
     global DEVICE
     DEVICE = device
     torch.manual_seed(seed)
-    if threads:
-        torch.set_num_threads(threads)
+    if threads or recorded:
+        torch.set_num_threads(threads or min(recorded or 1, torch.get_num_threads()))
 
 
-def main(start: Callable[[], list[Any]], parts: Sequence[Callable[[list[Any]], None]]) -> None:
+def main(
+    start: Callable[[], list[Any]],
+    parts: Sequence[Callable[[list[Any]], None]],
+    recorded_threads: int | None = None,
+) -> None:
     """The command line of a program."""
     parser = argparse.ArgumentParser(description="Run the work of a recording, and say how long.")
     parser.add_argument("--device", default=DEVICE, help="cpu or cuda (default: %(default)s)")
     parser.add_argument("--iterations", type=int, default=10, help="default: %(default)s")
     parser.add_argument("--warmup", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    parser.add_argument("--threads", type=int, help="threads of an operator (default: PyTorch's)")
+    parser.add_argument("--threads", type=int, help="threads of an operator (default: as recorded)")
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
     given = parser.parse_args()
-    set_up(given.device, given.seed, given.threads)
+    set_up(given.device, given.seed, given.threads, recorded_threads)
     t = start()
     for _ in range(given.warmup):
         iterate(parts, t)
     spans = [iterate(parts, t) for _ in range(given.iterations)]
     if given.json:
-        print(json.dumps({"device": given.device, "span_ns": spans}))
+        threads = torch.get_num_threads()
+        print(json.dumps({"device": given.device, "threads": threads, "span_ns": spans}))
     else:
         low, middle, high = min(spans), statistics.median(spans), max(spans)
         print(

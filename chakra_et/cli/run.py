@@ -152,7 +152,7 @@ def run_command(
             "--threads",
             metavar="N",
             min=1,
-            help="Threads of one operator. Default: PyTorch's.",
+            help="Threads of one operator. Default: as recorded, else PyTorch's.",
             show_default=False,
         ),
     ] = None,
@@ -220,8 +220,8 @@ def run_command(
         return
     with working("planning"):
         program = prepare(_rank(source, rank), settings)
-    with working("running"):
-        outcome = run(program, settings) if emit is None else write(program, settings, emit)
+    with working("running") as step:
+        outcome = run(program, settings, step) if emit is None else write(program, settings, emit)
     if as_json:
         print_json(outcome.as_dict())
     else:
@@ -296,10 +296,18 @@ def _rows(outcome: Outcome) -> list[tuple[str, object]]:
     if account.recorded_span_ns:
         rows.append(("recorded", f"{account.recorded_span_ns / 1e6:,.3f} ms, with the profiler"))
         rows.append(("between operations", f"{account.gaps_ns / 1e6:,.3f} ms of it"))
+    if outcome.threads is not None:
+        rows.append(("threads", _threads(outcome.threads, outcome.recorded_threads)))
     rows.append(("tensors", f"{size(account.peak_bytes)} at once"))
     if account.opened:
         rows.append(("opened", _opened(account)))
     return rows + [("changed", text) for text in outcome.changed]
+
+
+def _threads(used: int, recorded: int | None) -> str:
+    if recorded is None:
+        return f"{used} for an operator; the recording does not say how many it used"
+    return f"{used} for an operator" + ("" if used == recorded else f", {recorded} recorded")
 
 
 def _opened(account: Account) -> str:

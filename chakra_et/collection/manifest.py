@@ -9,6 +9,7 @@ from typing import Any, Final
 import chakra_et
 from chakra_et.collection.release import EXTRA, device_names
 from chakra_et.collection.settings import Settings
+from chakra_et.collection.threads import KEY
 from chakra_et.collection.window import Window
 
 FORMAT: Final = "chakra-et collection 1"
@@ -30,6 +31,7 @@ def manifest_of(window: Window, settings: Settings, steps: range) -> dict[str, A
         "backend": window.place.backend,
         "groups": list(window.place.groups),
         "devices": device_names(),
+        KEY: window.threads,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "chakra_et": chakra_et.__version__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import weakref
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from chakra_et.collection.release import Place, place, switches, synchronize
 from chakra_et.collection.settings import Settings
+from chakra_et.collection.threads import KEY, thread_counts
 from chakra_et.errors import ChakraError
 
 PAUSE_S: Final = 0.05
@@ -29,6 +31,7 @@ class Window:
         self.host, self.device = stage / "host.json", stage / "device.json"
         self.switches = switches()
         self.place = Place()
+        self.threads: dict[str, int] = {}
         self.observer: Any = ExecutionTraceObserver()
         self.profiler: Any = _KinetoProfile(
             record_shapes=True,
@@ -60,6 +63,8 @@ class Window:
         synchronize()
         self._started = True
         self.profiler.start_trace()
+        self.threads = thread_counts()
+        self.profiler.add_metadata_json(KEY, json.dumps(self.threads))
         self._begin(step)
 
     def mark(self, step: int) -> None:

@@ -70,6 +70,12 @@ def test_a_tensor_that_cannot_be_is_unreadable(value: list[Any]) -> None:
     assert decode(to_json([value]), b"[[4]]", b'["Tensor(float)"]') is None
 
 
+def test_elements_are_as_wide_as_their_type_whatever_the_trace_says() -> None:
+    """Else the memory of a tensor would be too small for it."""
+    [found] = decode(b'[[1, 2, 1, 3, 4, "cpu"]]', b"[[3]]", b'["Tensor(double)"]') or []
+    assert (found.width, found.end) == (8, 32)
+
+
 def test_names_in_a_trace_are_never_run(tmp_path: Path) -> None:
     """Nor types of elements, devices, and values."""
     attack = "x\nraise SystemExit('from the trace')"

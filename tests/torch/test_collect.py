@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import chakra_et
+from chakra_et.benchmark.threads import recorded_threads
 from chakra_et.collection import stage
 from chakra_et.errors import OutputError
 
@@ -73,6 +74,7 @@ def test_the_window_has_the_steps_that_were_asked_for(train: Any, tmp_path: Path
     trace = chakra_et.read(tmp_path / "run" / "et" / "trace.0.et")
     steps = [node.name for node in trace.nodes if node.name.startswith("ProfilerStep#")]
     assert steps == ["ProfilerStep#4", "ProfilerStep#5"]
+    assert recorded_threads(trace) == manifest["torch_threads"]["intra_op"] > 0
     called = [node.name for node in trace.nodes]
     assert called.count("aten::addmm") == called.count("Optimizer.step#SGD.step") == 2
 

@@ -23,6 +23,7 @@ from chakra_et.benchmark.certificate import certificate
 from chakra_et.benchmark.execution import Execution
 from chakra_et.benchmark.program import Program, StandIn, Style
 from chakra_et.benchmark.running import BackEnd, Settings, emit, prepare, rehearsed, run
+from chakra_et.definitions import Kind
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load
 from chakra_et.model import Trace
@@ -383,6 +384,33 @@ def test_a_module_brings_its_operators(twice: Trace) -> None:
     assert "import twice_operators" in program.text()
     with pytest.raises(ChakraError, match="--module no_such_module cannot be imported"):
         prepare(twice, Settings(modules=("no_such_module",)))
+
+
+def test_a_run_takes_the_threads_of_its_recording_but_no_more_than_pytorch(
+    traces: dict[str, Trace],
+) -> None:
+    trace = traces["perceptron"]
+    settings = Settings(warmup=0, iterations=1)
+    before, usual = trace.metadata.get("profile_metadata"), torch.get_num_threads()
+    try:
+        for told, used in ((1, 1), (2, 2), (64, 4), (0, 4), ("x", 4), (None, 4)):
+            torch.set_num_threads(4)
+            noted = json.dumps({} if told is None else {"torch_threads": {"intra_op": told}})
+            trace.metadata.set("profile_metadata", Kind.STRING, noted)
+            outcome = run(prepare(trace, settings), settings)
+            assert outcome.threads == used
+            assert outcome.recorded_threads == (told if told in (1, 2, 64) else None)
+        assert run(prepare(trace, ONE_THREAD), ONE_THREAD).threads == 1
+    finally:
+        torch.set_num_threads(usual)
+        trace.metadata.set("profile_metadata", Kind.STRING, str(before))
+
+
+def test_each_iteration_is_told(traces: dict[str, Trace]) -> None:
+    told: list[tuple[int, int]] = []
+    settings = Settings(warmup=1, iterations=2)
+    run(prepare(traces["perceptron"], settings), settings, lambda *step: told.append(step))
+    assert told == [(done, 4) for done in range(4)]
 
 
 def test_what_does_not_run_can_take_its_time(traces: dict[str, Trace]) -> None:
