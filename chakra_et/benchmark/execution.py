@@ -10,6 +10,7 @@ from typing import Any, Final
 from chakra_et.benchmark.demands import Fill, demands
 from chakra_et.benchmark.program import Program
 from chakra_et.benchmark.views import refs
+from chakra_et.shown import shown
 
 _FILE: Final = "<benchmark>"
 
@@ -30,19 +31,20 @@ class Execution:
         self._load()
         self._names["set_up"](device, seed, threads, program.recorded_threads)
         self._no_grad = self._names["torch"].no_grad
-        self.tensors: list[Any] = self._names["start"]()
+        self.tensors: list[Any] = [None] * len(program.plan.views)
+        self._lacks = self._make(program.start) is not None
         self.changed: list[tuple[int, str]] = []
         """Operations for which the rehearsal changed the program, and why."""
 
     def rehearse(self) -> None:
         """Run every operation once, and let the program be as PyTorch wants it."""
         for number, step in enumerate(self.program.steps):
-            self._run(step.before)
-            self._satisfy(number)
-            try:
-                self._run(step.run)
-            except Exception as error:
-                self._again(number, error)
+            refused = self._make(step.before) or self._lacking(number)
+            if refused is None:
+                self._satisfy(number)
+                self._try(number)
+            else:
+                self._give_up(number, refused)
             self._restore(number)
             self._run(step.after)
         self._names["synchronize"]()
@@ -95,8 +97,32 @@ class Execution:
         for view, fill in demands(operation, self.program.plan.views):
             if not _holds(self.tensors[view], fill):
                 self.program.refill(number, view, fill)
-                self._run(self.program.steps[number].before[-1:])
+                self._make(self.program.steps[number].before, -1)
                 self.changed.append((number, f"its values were not a {fill.kind}"))
+
+    def _make(self, lines: list[str], first: int = 0) -> Exception | None:
+        """Run lines one by one, from `first`; those that PyTorch refuses make way for a remark."""
+        refused = None
+        for place in range(len(lines))[first:]:
+            try:
+                self._run([lines[place]])
+            except Exception as error:
+                refused = error
+                lines[place] = f"# PyTorch refused it: {shown(_first_line(error))}"
+        return refused
+
+    def _lacking(self, number: int) -> Exception | None:
+        """What to say where an operation is to take a tensor that could not be made."""
+        operation = self.program.plan.operations[number]
+        lacks = self._lacks and not operation.reason
+        missing = lacks and any(self.tensors[view] is None for view in refs(operation.inputs))
+        return RuntimeError("a tensor that it takes cannot be made") if missing else None
+
+    def _try(self, number: int) -> None:
+        try:
+            self._run(self.program.steps[number].run)
+        except Exception as error:
+            self._again(number, error)
 
     def _again(self, number: int, error: Exception) -> None:
         """Try an operation with the values that it demands, where it refuses computed ones."""
@@ -107,7 +133,7 @@ class Execution:
             return
         for view, fill in found:
             self.program.refill(number, view, fill)
-            self._run(self.program.steps[number].before[-1:])
+            self._make(self.program.steps[number].before, -1)
         try:
             self._run(self.program.steps[number].run)
         except Exception:
@@ -119,7 +145,7 @@ class Execution:
         reason = f"PyTorch refused it: {_first_line(error)}"
         self.program.skip(number, reason)
         self.changed.append((number, reason))
-        self._run(self.program.steps[number].run)
+        self._make(self.program.steps[number].run)
 
     def _restore(self, number: int) -> None:
         """Where an operation returned another shape than recorded, go on with the recorded one."""
@@ -129,7 +155,7 @@ class Execution:
             if tensor is not None and tuple(tensor.shape) == shown.shape:
                 continue
             self.program.restore(number, view)
-            self._run(self.program.steps[number].run[-1:])
+            self._make(self.program.steps[number].run, -1)
             why = (
                 "nothing where a tensor was recorded"
                 if tensor is None

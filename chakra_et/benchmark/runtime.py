@@ -16,6 +16,7 @@ inf, nan = float("inf"), float("nan")
 DEVICE = "cpu"
 """Where tensors lie that were recorded on an accelerator, and all others but those of the host."""
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_QUANTISED = (torch.qint8, torch.quint8, torch.qint32)
 _STREAMS: dict[int, Any] = {}
 
 
@@ -28,7 +29,16 @@ def storage(size: int, dtype: str, device: str, *fill: Any) -> Any:
     """Memory of so many bytes, as a tensor of one dimension with values as `fill` tells."""
     kind = getattr(torch, dtype)
     width = torch.empty(0, dtype=kind).element_size()
-    return filled(torch.empty(-(-size // width), dtype=kind, device=place(device)), *fill)
+    return filled(_empty(-(-size // width), kind, place(device)), *fill)
+
+
+def _empty(count: int, kind: Any, device: Any) -> Any:
+    """Elements in a row. Quantised ones need a scale, which no recording has."""
+    if kind not in _QUANTISED:
+        return torch.empty(count, dtype=kind, device=device)
+    return torch._empty_affine_quantized(
+        [count], scale=1.0, zero_point=0, dtype=kind, device=device
+    )
 
 
 def filled(memory: Any, kind: str, low: int = 0, high: int = 0) -> Any:
@@ -53,7 +63,7 @@ def view(memory: Any, dtype: str, shape: Any, strides: Any, offset: int) -> Any:
     kind = getattr(torch, dtype)
     if memory.dtype == kind:
         return memory.as_strided(shape, strides, offset)
-    empty = torch.empty(0, dtype=kind, device=memory.device)
+    empty = _empty(0, kind, memory.device)
     return empty.set_(memory.untyped_storage(), offset, shape, strides)
 
 

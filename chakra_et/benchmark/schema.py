@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from keyword import iskeyword
 from typing import Final
 
 _SCHEMA: Final = re.compile(
     r"(?P<space>\w+)::(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\)"
     r"\s*->\s*(?P<returns>.*)",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
 _ARGUMENT: Final = re.compile(
-    r"(?P<type>.+?)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.*))?", re.DOTALL
+    r"(?P<type>.+?)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.*))?", re.DOTALL | re.ASCII
 )
 _ALIAS: Final = re.compile(r"\([^()]*\)")
 _OPEN, _CLOSE = "([{", ")]}"
@@ -60,6 +61,22 @@ class Schema:
     def path(self) -> str:
         """Where `torch.ops` has it: `aten.add.Tensor`."""
         return f"{self.namespace}.{self.name}.{self.overload}"
+
+    @property
+    def expression(self) -> str:
+        """The overload as Python writes it: `torch.ops.aten.add.Tensor`.
+
+        The overload of `aten::random_.from` is a keyword of Python, for one.
+        """
+        text = "torch.ops"
+        for part in self.path.split("."):
+            text = f"{text}.{part}" if is_name(part) else f"getattr({text}, {part!r})"
+        return text
+
+
+def is_name(text: str) -> bool:
+    """Whether Python takes a text for a name."""
+    return text.isidentifier() and not iskeyword(text)
 
 
 @cache

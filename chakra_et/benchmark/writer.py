@@ -12,7 +12,7 @@ from chakra_et.benchmark.arguments import Opaque
 from chakra_et.benchmark.calls import BROUGHT_BY
 from chakra_et.benchmark.equivalents import on_the_host
 from chakra_et.benchmark.plan import Kind, Operation, Plan
-from chakra_et.benchmark.schema import Argument, Schema
+from chakra_et.benchmark.schema import Argument, Schema, is_name
 from chakra_et.benchmark.views import Ref, refs
 
 SCALAR_TYPES: Final = (
@@ -99,7 +99,7 @@ class OperatorWriter:
     def prelude(self) -> list[str]:
         """Modules, and a name for each overload that was written."""
         lines = [f"import {module}" for module in self._modules]
-        return lines + [f"{name} = torch.ops.{path}" for path, name in self._names.items()]
+        return lines + [f"{name} = {overload}" for overload, name in self._names.items()]
 
     def _as_here(self, operation: Operation) -> Operation:
         return on_the_host(operation) if self.on_host else operation
@@ -107,7 +107,7 @@ class OperatorWriter:
     def _name(self, schema: Schema) -> str:
         suffix = "" if schema.overload == "default" else f"_{schema.overload}"
         name = f"{schema.namespace}_{schema.name}{suffix}"
-        return self._names.setdefault(schema.path, name)
+        return self._names.setdefault(schema.expression, name)
 
 
 def arguments(operation: Operation) -> str:
@@ -116,8 +116,12 @@ def arguments(operation: Operation) -> str:
     parts = []
     for argument, value in zip(operation.schema.arguments, operation.inputs, strict=False):
         text = literal(value, argument)
-        parts.append(f"{argument.name}={text}" if argument.by_name else text)
+        parts.append(_by_name(argument.name, text) if argument.by_name else text)
     return ", ".join(parts)
+
+
+def _by_name(name: str, text: str) -> str:
+    return f"{name}={text}" if is_name(name) else f"**{{{name!r}: {text}}}"
 
 
 def literal(value: Any, argument: Argument) -> str:

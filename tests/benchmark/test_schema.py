@@ -7,6 +7,16 @@ import pytest
 from chakra_et.benchmark.schema import parse_schema, split
 
 
+def test_names_that_are_keywords_are_written_as_python_takes_them() -> None:
+    schema = parse_schema("aten::random_.from(Tensor(a!) self, *, int from) -> Tensor(a!)")
+    assert schema is not None
+    assert schema.expression == "getattr(torch.ops.aten.random_, 'from')"
+    assert parse_schema("aten::add(Tensor self) -> Tensor").expression == (  # type: ignore[union-attr]
+        "torch.ops.aten.add.default"
+    )
+    assert parse_schema("aten::a\u00b2(Tensor self) -> Tensor") is None
+
+
 def test_an_overload_with_arguments_by_place_and_by_name() -> None:
     schema = parse_schema(
         "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"

@@ -332,6 +332,38 @@ def test_operators_on_sparse_tensors_are_left_out_with_the_reason(tmp_path: Path
     assert execution.changes() == []
 
 
+def test_overloads_whose_names_are_keywords_run(tmp_path: Path) -> None:
+    def step() -> None:
+        torch.empty(5).random_(2, 10)
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert (account_of(program.plan).coverage, execution.changes()) == (1, [])
+    compile(program.text(), "program", "exec")
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # Newer releases want others.
+def test_quantised_tensors_are_made(tmp_path: Path) -> None:
+    given = torch.quantize_per_tensor(torch.randn(4, 4), 0.1, 0, torch.quint8)
+
+    def step() -> None:
+        given.t().dequantize()
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert (account_of(program.plan).coverage, execution.changes()) == (1, [])
+
+
+def test_tensors_that_cannot_be_made_are_told(traces: dict[str, Trace]) -> None:
+    """What reads them is left out, and the program stays one that runs."""
+    program = prepare(traces["perceptron"], ONE_THREAD)
+    program.start[0] = "t[0] = torch.empty(-1)"
+    execution = rehearsed(program, ONE_THREAD)
+    execution.iterate()
+    assert any("cannot be made" in item.reason for item in account_of(program.plan).left_out)
+    assert "torch.empty(-1)" not in program.text()
+
+
 def test_values_that_pytorch_refuses_give_way_to_others(tmp_path: Path) -> None:
     """Computed ones, of which the plan cannot say what they are."""
     target = torch.rand(8)
