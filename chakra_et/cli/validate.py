@@ -85,6 +85,12 @@ def validate_command(
     for error in result.unreadable:
         if fmt is not Format.TEXT:
             typer.echo(f"error: {error}", err=True)
+    if profile != "core" and not result.traces and not result.unreadable:
+        typer.echo(
+            f"note: none of these files is an ET, and {profile!r} is about ETs: only their JSON "
+            "was checked. Convert them first: chakra convert.",
+            err=True,
+        )
     # With a baseline written, what was found is accepted from now on.
     least = fail_on.severity if save_baseline is None else None
     code = 2 * bool(result.unreadable) if least is None else result.exit_code(least)

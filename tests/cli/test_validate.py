@@ -249,3 +249,10 @@ def test_a_baseline_that_is_written_is_no_failure(broken: Path, tmp_path: Path) 
     assert chakra("validate", broken).exit_code == 1
     assert chakra(*words).exit_code == 0
     assert chakra(*words, tmp_path / "gone.et").exit_code == 2
+
+
+def test_a_profile_about_traces_says_that_a_recording_is_none() -> None:
+    example = Path(__file__).parents[2] / "examples" / "simple_add"
+    told = chakra("validate", example, "--profile", "torch-replay")
+    assert "none of these files is an ET" in told.stderr
+    assert "none of these files" not in chakra("validate", example).stderr
