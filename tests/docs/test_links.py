@@ -36,6 +36,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert DOCS in target.parents, f"{file}: the site has only docs/; name the file in full"
 
 
+def test_the_site_is_written_as_a_list() -> None:
+    """Every line of its navigation names a page or a part: none is left of a merge."""
+    site = (ROOT / "mkdocs.yml").read_text("utf-8")
+    lines = site[site.index("\nnav:\n") + 6 :].splitlines()
+    assert [line for line in lines if line and not re.fullmatch(r" +- [\w /.:-]+", line)] == []
+
+
 def test_the_site_lists_every_page() -> None:
     site = (ROOT / "mkdocs.yml").read_text("utf-8")
     listed = re.findall(r"^ *- (?:\w+: )?([\w/-]+\.md)$", site, re.MULTILINE)
