@@ -115,5 +115,5 @@ def _inside(table: Activities, transfers: Rows) -> tuple[Rows, Rows]:
     order = table.host_order
     mine = order[np.isin(table.lane[order], table.lane[transfers])]
     begins = np.isin(mine, transfers)
-    around = mine[begins][np.cumsum(begins) - 1]
-    return mine[~begins], around[~begins]
+    outer = mine[begins][np.cumsum(begins) - 1]
+    return mine[~begins], outer[~begins]

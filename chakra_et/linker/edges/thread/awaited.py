@@ -52,6 +52,8 @@ def awaited(table: Activities, workers: Workers, awake: Rows, least_ns: int) -> 
     done nothing for `least_ns` since it asked, and not be `awake`, as something else tells.
     """
     known = workers.asked != NO_ROW
+    if not known.any():
+        return Awaited.none()
     transfers, asked, request = (
         x[known] for x in (workers.transfers, workers.asked, workers.request)
     )
