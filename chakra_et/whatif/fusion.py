@@ -7,15 +7,19 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay.columns import columns_of
+from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import Change, Edit, MissedError
 from chakra_et.whatif.passes import numbers_of
-from chakra_et.whatif.surgery import Surgery, program_order
+from chakra_et.whatif.surgery import Surgery
+
+_SUMMED: Final = ("num_ops", "tensor_size")
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class _Fuser:
         self._fusions = fusions
         self._surgery = Surgery(trace)
         self._place = np.argsort(program_order(trace))
+        self._numbers = {name: numbers_of(trace, name) for name in _SUMMED}
         self.fused = self.before = self.after = self.apart = 0
 
     def run(self) -> Trace:
@@ -125,9 +130,8 @@ class _Fuser:
 
     def _together(self, rows: list[int]) -> bool:
         """Whether none of them waits for what comes behind the first."""
-        into = np.isin(self._surgery.target, rows[1:]) & (self._surgery.source >= 0)
-        launches = self._trace.edges.kind == EdgeKind.LAUNCH
-        waits = self._surgery.source[into & ~launches]
+        into = np.concatenate([self._surgery.into(row) for row in rows[1:]])
+        waits = self._surgery.source[into[self._surgery.kind[into] != EdgeKind.LAUNCH]]
         waits = waits[~np.isin(waits, rows)]
         return bool((self._place[waits] < self._place[rows[0]]).all())
 
@@ -136,14 +140,14 @@ class _Fuser:
         took = int(nodes.duration_ns[rows].sum())
         surgery.takes(first, round(took * factor))
         surgery.name(first, " + ".join(nodes.names[code] for code in nodes.name_code[rows]))
-        for name in ("num_ops", "tensor_size"):
-            of = numbers_of(self._trace, name)
+        for name in _SUMMED:
+            of = self._numbers[name]
             if first in of:
                 surgery.tell(name, first, sum(of.get(row, 0) for row in rows))
-        source, target, kind = surgery.source, surgery.target, surgery.kind
+        source, kind = surgery.source, surgery.kind
         for row in rows[1:]:
-            into = (target == row) & (source >= 0) & ~np.isin(source, rows)
-            for edge in np.flatnonzero(into).tolist():
+            into = surgery.into(row)
+            for edge in into[~np.isin(source[into], rows)].tolist():
                 if kind[edge] == EdgeKind.LAUNCH:
                     # One launch does: the call of the other takes no time.
                     surgery.takes(int(source[edge]), 0)

@@ -47,7 +47,7 @@ def _split(
     parts = time_parts(trace.nodes)
     own = np.zeros(len(trace.nodes), np.int64)
     own[parts.node[parts.own]] = parts.ns[parts.own]
-    sizes = {name: numbers_of(trace, name) for name in _DIVIDED}
+    sizes, chains = {name: numbers_of(trace, name) for name in _DIVIDED}, _chains(trace)
     for row in rows.tolist():
         more = surgery.copies(np.full(count - 1, row))
         surgery.prompt(more)
@@ -61,7 +61,7 @@ def _split(
             for name, of in sizes.items():
                 if row in of:
                     surgery.tell(name, part, _share(of[row], count, place))
-        _follow(surgery, row, copies, launches=True)
+        _follow(surgery, copies, chains[row], launches=True)
     return surgery.finish(), len(rows), int(own[rows].sum()), int(own[rows].sum())
 
 
@@ -78,20 +78,21 @@ def numbers_of(trace: Trace, name: str) -> dict[int, int]:
     return found
 
 
-def _follow(surgery: Surgery, row: int, chain: list[int], *, launches: bool = False) -> None:
+def _follow(surgery: Surgery, parts: list[int], chain: EdgeKind, *, launches: bool = False) -> None:
     """Let copies of a node come behind it, and what waited for it wait for the last of them."""
-    kind = _chain(surgery, row)
-    launched = (surgery.target == row) & (surgery.kind == EdgeKind.LAUNCH) & (surgery.source >= 0)
-    for call in surgery.source[launched].tolist():
+    row, *more = parts
+    into = surgery.into(row)
+    for call in surgery.source[into[surgery.kind[into] == EdgeKind.LAUNCH]].tolist():
         # A replay asks what had been launched when a call waits for a stream.
-        surgery.wait(chain[1:], np.full(len(chain) - 1, call), EdgeKind.LAUNCH)
-    surgery.behind(row, chain[-1], launches=launches)
-    surgery.put(chain[1:], row, kind)
+        surgery.wait(more, np.full(len(more), call), EdgeKind.LAUNCH)
+    surgery.behind(row, parts[-1], launches=launches)
+    surgery.put(more, row, chain)
 
 
-def _chain(surgery: Surgery, row: int) -> EdgeKind:
-    on_host = surgery.trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)[row]
-    return EdgeKind.PROGRAM if on_host else EdgeKind.STREAM
+def _chains(trace: Trace) -> list[EdgeKind]:
+    """In which chain each node comes: that of its thread, or of its stream."""
+    on_host = trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)
+    return [EdgeKind.PROGRAM if host else EdgeKind.STREAM for host in on_host.tolist()]
 
 
 def insert(text: str, selector: str, value: str) -> Edit:
@@ -111,17 +112,18 @@ def _inserted(text: str, trace: Trace, selector: str, ns: int) -> tuple[Trace, i
             f"{text}: this names transfers, and other ranks would have to make as many",
             remedy="Name what computes, or use delay:SELECTOR=US.",
         )
-    rows = np.flatnonzero(chosen)
+    rows, chains = np.flatnonzero(chosen), _chains(trace)
+    worked = {name: trace.nodes.attributes.present(name) for name in ("num_ops", "tensor_size")}
     for row in rows.tolist():
         more = surgery.copies(np.array([row]))
         surgery.prompt(more)
         new = int(more[0])
         surgery.takes(new, ns)
         surgery.name(new, INSERTED)
-        for name in ("num_ops", "tensor_size"):
-            if row in numbers_of(trace, name):
+        for name, told in worked.items():
+            if told[row]:
                 surgery.tell(name, new, 0)
-        _follow(surgery, row, [row, new])
+        _follow(surgery, [row, new], chains[row])
     return surgery.finish(), len(rows), 0, ns * len(rows)
 
 

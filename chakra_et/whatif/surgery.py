@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Rows, count_up
 from chakra_et.definitions import Kind
 from chakra_et.model import (
     AttributeColumn,
@@ -28,10 +28,10 @@ from chakra_et.model import (
 )
 from chakra_et.passes.edit import drop_attribute
 from chakra_et.scale.changes import set_plain
+from chakra_et.whatif.chains import CHAINS, in_program_order
 
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "own_start_ns",
                   "sync_on")  # fmt: skip
-CHAINS: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM)
 
 
 class Surgery:
@@ -43,6 +43,8 @@ class Surgery:
         self.source = trace.source_rows()
         self.target = trace.edges.target
         self.kind = trace.edges.kind
+        self._by_source = np.argsort(self.source, kind="stable")
+        self._sources = self.source[self._by_source]
         self._like = [np.arange(self.count)]
         self._total = self.count
         self._dropped: set[int] = set()
@@ -129,9 +131,20 @@ class Surgery:
         t, s = np.atleast_1d(np.asarray(target, np.int64)), np.atleast_1d(source)
         self._added.append((t, np.asarray(s, np.int64), int(kind), inferred))
 
-    def forget(self, edges: Mask) -> None:
+    def into(self, row: int) -> Rows:
+        """The edges of the trace into a node, from nodes that it has."""
+        first, last = self.trace.edges.offsets[row : row + 2].tolist()
+        known: Rows = np.flatnonzero(self.source[first:last] >= 0) + first
+        return known
+
+    def out_of(self, row: int) -> Rows:
+        """The edges of the trace from a node."""
+        first, last = np.searchsorted(self._sources, (row, row + 1)).tolist()
+        return self._by_source[first:last]
+
+    def forget(self, edges: Rows) -> None:
         """Take out edges of the trace, but links of chains."""
-        self._forgotten |= edges & ~self.links
+        self._forgotten[edges[~self.links[edges]]] = True
 
     def behind(self, row: int, last: int, *, launches: bool = False) -> None:
         """Let what waits for a node wait for another one, which comes behind it.
@@ -140,8 +153,10 @@ class Surgery:
         """
         kinds = [EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.SYNC, EdgeKind.DATA, EdgeKind.PROGRAM]
         kinds += [EdgeKind.LAUNCH, EdgeKind.THREAD] if launches else []
-        edges = (self.source == row) & np.isin(self.kind, kinds) & ~self.links & ~self._forgotten
-        for edge in np.flatnonzero(edges).tolist():
+        edges = self.out_of(row)
+        edges = edges[~self.links[edges] & ~self._forgotten[edges]]
+        edges = edges[np.isin(self.kind[edges], kinds)]
+        for edge in edges.tolist():
             guess = bool(self.trace.edges.inferred[edge])
             kind = EdgeKind(int(self.kind[edge]))
             self.wait(int(self.target[edge]), last, kind, inferred=guess)
@@ -206,22 +221,26 @@ class Surgery:
 
     def _parts(self, like: Rows) -> TimeParts:
         """Whose time it is: parts of copies, too, which own what the copied ones owned."""
-        parts = time_parts(self.trace.nodes)
-        node, owner, ns = [parts.node], [parts.owner], [parts.ns]
-        first = self.count
-        for rows in self._like[1:]:
-            place = np.full(self.count, -1, np.int64)
-            place[rows] = np.arange(first, first + len(rows))
-            for row, new in zip(rows.tolist(), range(first, first + len(rows)), strict=True):
-                low, high = np.searchsorted(parts.node, (row, row + 1)).tolist()
-                whose = parts.owner[low:high]
-                copied = np.where(whose >= 0, place[np.maximum(whose, 0)], -1)
-                node.append(np.full(high - low, new))
-                own = np.where(whose == row, new, np.where(copied >= 0, copied, whose))
-                owner.append(own)
-                ns.append(parts.ns[low:high])
-            first += len(rows)
-        found = TimeParts(np.concatenate(node), np.concatenate(owner), np.concatenate(ns).copy())
+        parts, copied = time_parts(self.trace.nodes), like[self.count :]
+        sizes = np.array([len(rows) for rows in self._like], np.int64)
+        batch = np.repeat(np.arange(len(sizes)), sizes)[self.count :]
+        low, high = (np.searchsorted(parts.node, copied, side) for side in ("left", "right"))
+        each = np.repeat(np.arange(len(copied)), high - low)
+        part = count_up(high - low) + low[each]
+        whose = parts.owner[part]
+        # The copy of the owner that was made together with this one; of several, the last.
+        order = np.argsort(keys := batch * self.count + copied, kind="stable")
+        wanted = batch[each] * self.count + whose
+        place = np.searchsorted(keys, wanted, "right", sorter=order) - 1
+        other = order[place] if len(order) else place
+        beside = (whose >= 0) & (place >= 0) & (keys[other] == wanted)
+        owner = np.where(beside, self.count + other, whose)
+        owner = np.where(whose == copied[each], self.count + each, owner)
+        found = TimeParts(
+            np.concatenate([parts.node, self.count + each]),
+            np.concatenate([parts.owner, owner]),
+            np.concatenate([parts.ns, parts.ns[part]]),
+        )
         if self._own_ns:
             wanted = np.full(len(like), -1, np.int64)
             wanted[list(self._own_ns)] = list(self._own_ns.values())
@@ -249,14 +268,14 @@ class Surgery:
             links.discard(link)
         fresh = sorted(links, key=lambda link: (link[1], link[0]))
         target = [self.target[stay], np.array([t for _, t, _ in fresh], np.int64)]
-        stood = self._stand_in(len(like))[np.maximum(self.source, 0)]
-        ids = np.where(self.source >= 0, nodes.id[stood], edges.source)
+        stood = nodes.id[self._stand_in(len(like))]
+        ids = np.where(self.source >= 0, stood[np.maximum(self.source, 0)], edges.source)
         source = [ids[stay], nodes.id[np.array([s for s, _, _ in fresh], np.int64)]]
         kind = [self.kind[stay], np.array([k for _, _, k in fresh], np.uint8)]
         inferred = [edges.inferred[stay], np.zeros(len(fresh), np.bool_)]
         for t, s, k, guess in self._added:
             target.append(t)
-            source.append(nodes.id[self._stand_in(len(like))[s]])
+            source.append(stood[s])
             kind.append(np.full(len(t), k, np.uint8))
             inferred.append(np.full(len(t), guess))
         changed = np.unique(np.concatenate([self.target[~stay], *target[1:]]))
@@ -301,47 +320,6 @@ class Surgery:
         set_time_parts(nodes, parts.moved(np.where(gone, -1, new_row)))
         nodes.duration_ns[:] = parts.moved(np.where(gone, -1, new_row)).by_node(len(rows))
         return Trace(nodes, made, trace.metadata)
-
-
-def program_order(trace: Trace) -> Rows:
-    """The rows of a trace in the order in which threads and streams run them.
-
-    Nodes of different chains are in the order of their starts.
-    """
-    source, target = trace.source_rows(), trace.edges.target
-    links = np.isin(trace.edges.kind, CHAINS) & (source >= 0)
-    after: dict[int, int] = {}
-    for s, t in zip(source[links].tolist(), target[links].tolist(), strict=True):
-        after.setdefault(s, t)
-    key = trace.nodes.start_ns.copy()
-    place = np.zeros(len(key), np.int64)
-    heads = np.setdiff1d(np.arange(len(key)), np.array(list(after.values()), np.int64))
-    for head in heads.tolist():
-        row: int | None = head
-        latest, number = int(key[head]), 0
-        while row is not None:
-            latest = max(latest, int(key[row]))
-            key[row], place[row] = latest, number
-            number += 1
-            row = after.get(row)
-    return np.lexsort((place, key))
-
-
-def in_program_order(trace: Trace) -> Trace:
-    """The same trace with its nodes in that order."""
-    order = program_order(trace)
-    new_row = np.empty_like(order)
-    new_row[order] = np.arange(len(order))
-    edges = trace.edges
-    moved = new_row[edges.target]
-    places = np.argsort(moved, kind="stable")
-    parts = time_parts(trace.nodes).moved(new_row)
-    nodes = trace.nodes.take(order)
-    set_time_parts(nodes, parts)
-    made = Edges.from_rows(
-        len(order), moved[places], edges.source[places], edges.kind[places], edges.inferred[places]
-    )
-    return Trace(nodes, made, trace.metadata)
 
 
 def set_plain_number(nodes: Nodes, name: str, rows: Rows, values: list[int]) -> None:

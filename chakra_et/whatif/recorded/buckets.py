@@ -8,6 +8,7 @@ import numpy as np
 
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import Trace, TraceSet
+from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.sums import (
     GradientSum,
@@ -18,7 +19,7 @@ from chakra_et.whatif.recorded.sums import (
     told_cap,
 )
 from chakra_et.whatif.recorded.transfers import TransferLine, common_times
-from chakra_et.whatif.surgery import Surgery, program_order
+from chakra_et.whatif.surgery import Surgery
 
 
 def rebucketed(traces: TraceSet, text: str, cap: int | None) -> tuple[TraceSet, Change]:
@@ -223,7 +224,7 @@ class _Rank:
     ) -> None:
         """Let what needs the first gradient of a new sum wait for it."""
         old = np.isin(self.surgery.source, [one.row for one in sums])
-        self.surgery.forget(old & (self.surgery.kind == EdgeKind.SYNC))
+        self.surgery.forget(np.flatnonzero(old & (self.surgery.kind == EdgeKind.SYNC)))
         begins = np.cumsum([0] + [len(one.gradients) for one in sums])
         for row, part in zip(made, parts, strict=True):
             one = sums[int(np.searchsorted(begins, part[0], "right")) - 1]

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import UNKNOWN_NS, Trace
+from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import MissedError
-from chakra_et.whatif.surgery import program_order
 
 _PRODUCT: Final = re.compile(
     r"(?<!co)mm(?:_|\b)|gemm|mma_|linear|matmul|conv(?!ert|ersion)|attention", re.IGNORECASE

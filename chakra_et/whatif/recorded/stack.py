@@ -9,11 +9,12 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import Trace, TraceSet
+from chakra_et.whatif.chains import CHAINS, program_order
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.buckets import rebucketed
 from chakra_et.whatif.recorded.layers import Layers, find_layers
 from chakra_et.whatif.recorded.sums import GradientSum, cap_of, sums_of, told_cap
-from chakra_et.whatif.surgery import CHAINS, Surgery, program_order
+from chakra_et.whatif.surgery import Surgery
 
 
 def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change]:
@@ -270,9 +271,7 @@ class _Stack:
                 surgery.wait(t, int(mine[s]), kind, inferred=self._guess(edge))
 
     def _instead(self, edge: int, source: int, target: int, kind: EdgeKind) -> None:
-        gone = np.zeros(len(self.surgery.kind), np.bool_)
-        gone[edge] = True
-        self.surgery.forget(gone)
+        self.surgery.forget(np.array([edge]))
         self.surgery.wait(target, source, kind, inferred=self._guess(edge))
 
     def _guess(self, edge: int) -> bool:

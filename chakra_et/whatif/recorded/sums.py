@@ -16,8 +16,8 @@ from chakra_et.build import DTYPES
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.model import Trace
+from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import MissedError
-from chakra_et.whatif.surgery import program_order
 
 _BYTES = {f"Tensor({called})": size for size, called in DTYPES.values()}
 
