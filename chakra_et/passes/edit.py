@@ -79,14 +79,14 @@ def annotate(table: AttributeTable, rows: Rows, notes: Sequence[str]) -> None:
     set_attribute(table, NOTE, Kind.STRING, rows, texts)
 
 
-_REFERENCES: Final = ("same_kernel", "rest_of")
+REFERENCES: Final = ("same_kernel", "rest_of")
 """Attributes that hold the id of another node."""
 
 
 def follow_ids(trace: Trace, renumbered: Trace, new_row: Rows) -> None:
     """Let attributes that name nodes by id follow new ids; row r of `trace` is `new_row[r]` now."""
     nodes, changed = trace.nodes, renumbered.nodes
-    for name in _REFERENCES:
+    for name in REFERENCES:
         for column in nodes.attributes.named(name):
             named = nodes.rows_of(np.asarray(column.values, np.uint64))
             rows, there = new_row[column.rows], named >= 0

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import NO_ROW, Mask, Rows
+from chakra_et.columns import NO_ROW, Mask, Rows, count_up
 from chakra_et.definitions import Kind
 from chakra_et.graph import topological_order
 from chakra_et.model import (
@@ -20,13 +20,12 @@ from chakra_et.model import (
     set_time_parts,
     time_parts,
 )
-from chakra_et.passes.edit import drop_attribute, set_attribute
+from chakra_et.passes.edit import REFERENCES, drop_attribute, set_attribute
 from chakra_et.replay.columns import columns_of
 from chakra_et.tables.places import Places
 
 _ORDERS: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM, EdgeKind.GROUP)
 """Kinds that say what comes next on a thread or stream, or in a group."""
-_REFERENCES: Final = ("same_kernel", "rest_of")
 
 
 @dataclass
@@ -54,7 +53,7 @@ def with_copies(trace: Trace, parts: Parts) -> Trace:
     count = np.append(parts.copies, 0)[part_of] + 1
     old = np.repeat(np.arange(len(part_of)), count)
     first = np.cumsum(count) - count
-    copy = np.arange(len(old)) - first[old]
+    copy = count_up(count)
     made = _Copies(trace, part_of, count, first, Places(trace).lane[0])
     source, target, like, kind = made.edges()
     place = _order(made, old, copy, source, target)
@@ -109,15 +108,14 @@ class _Copies:
     def _within(self, s: Rows, t: Rows, like: Rows) -> tuple[Rows, Rows, Rows]:
         """Edges inside a part, once in each copy."""
         each = np.repeat(np.arange(len(s)), self.count[s])
-        copy = np.arange(len(each)) - np.repeat(np.cumsum(self.count[s]) - self.count[s],
-                                                self.count[s])  # fmt: skip
+        copy = count_up(self.count[s])
         return self.first[s][each] + copy, self.first[t][each] + copy, like[each]
 
     def _across(self, s: Rows, t: Rows, like: Rows) -> tuple[Rows, Rows, Rows]:
         """Edges between parts: from every copy to every copy."""
         pairs = self.count[s] * self.count[t]
         each = np.repeat(np.arange(len(s)), pairs)
-        number = np.arange(len(each)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+        number = count_up(pairs)
         width = self.count[t][each]
         return (
             self.first[s][each] + number // width, self.first[t][each] + number % width, like[each],
@@ -147,9 +145,7 @@ class _Copies:
         starts[entered] = False
         rows = np.flatnonzero(starts)
         each = np.repeat(rows, self.count[rows] - 1)
-        copy = np.arange(len(each)) - np.repeat(
-            np.cumsum(self.count[rows] - 1) - self.count[rows] + 1, self.count[rows] - 1
-        )
+        copy = count_up(self.count[rows] - 1)
         places = Places(self.trace)
         kind = np.where(places.communication[each], EdgeKind.GROUP, EdgeKind.STREAM)
         kind[places.on_host[each]] = EdgeKind.PROGRAM
@@ -190,7 +186,7 @@ class _Copies:
             return new_row[self.first[node] + np.where(same, copy[by], 0)]
 
         nodes = self.trace.nodes
-        for name in _REFERENCES:
+        for name in REFERENCES:
             for column in nodes.attributes.named(name):
                 node = np.full(len(nodes), NO_ROW, np.int64)
                 node[column.rows] = nodes.rows_of(np.asarray(column.values, np.uint64))
@@ -205,7 +201,7 @@ class _Copies:
                         for side in ("left", "right"))  # fmt: skip
         length = (ends - begins)[old]
         by = np.repeat(np.arange(len(old)), length)
-        part = np.arange(len(by)) - np.repeat(np.cumsum(length) - length - begins[old], length)
+        part = count_up(length) + begins[old][by]
         owner = parts.owner[part]
         moved = np.where(parts.gap[part], owner, named(by, np.maximum(owner, 0)))
         node = new_row[by]

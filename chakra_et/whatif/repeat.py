@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from chakra_et.columns import NO_ROW, Mask, Rows
-from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.passes.edit import without_nodes
@@ -91,9 +90,7 @@ def _within(trace: Trace, places: Places, around: int) -> Rows:
 def _begun(trace: Trace, places: Places, inside: Mask) -> Mask:
     """Device work that some nodes launched, and transfers that they asked for."""
     source, target, kind = trace.source_rows(), trace.edges.target, trace.edges.kind
-    transfer = np.isin(trace.nodes.type, (NodeType.COMM_COLL, NodeType.COMM_SEND,
-                                          NodeType.COMM_RECV))  # fmt: skip
-    asked = (kind == EdgeKind.THREAD) & transfer[target] & ~places.on_host[target]
+    asked = (kind == EdgeKind.THREAD) & places.communication[target] & ~places.on_host[target]
     begins = asked | (kind == EdgeKind.LAUNCH)
     found = np.zeros(len(trace.nodes), np.bool_)
     found[target[begins & (source >= 0) & inside[np.maximum(source, 0)]]] = True

@@ -26,7 +26,7 @@ from chakra_et.model import (
     set_time_parts,
     time_parts,
 )
-from chakra_et.passes.edit import drop_attribute
+from chakra_et.passes.edit import REFERENCES, drop_attribute, rebuilt
 from chakra_et.scale.changes import set_plain
 from chakra_et.whatif.chains import CHAINS, in_program_order
 
@@ -304,22 +304,19 @@ class Surgery:
         gone = np.zeros(len(trace.nodes), np.bool_)
         gone[list(self._dropped)] = True
         edges, source = trace.edges, trace.source_rows()
-        keep = ~gone[edges.target] & ((source < 0) | ~gone[np.maximum(source, 0)])
-        said = {e: w for e, w in edge_evidence.entries(trace).items() if keep[e]}
-        place = np.cumsum(keep) - 1
-        edges = edges.select(keep)
-        rows = np.flatnonzero(~gone)
-        new_row = np.cumsum(~gone) - 1
+        stay = np.flatnonzero(~gone[edges.target] & ((source < 0) | ~gone[np.maximum(source, 0)]))
+        rows, new_row = np.flatnonzero(~gone), np.where(gone, -1, np.cumsum(~gone) - 1)
+        left = Edges.from_rows(
+            len(rows), new_row[edges.target[stay]], edges.source[stay], edges.kind[stay],
+            edges.inferred[stay],
+        )  # fmt: skip
+        made = rebuilt(trace, rows, left, stay)
         parts = time_parts(trace.nodes)
-        stays = ~gone[parts.node] & ((parts.owner < 0) | ~gone[np.maximum(parts.owner, 0)])
-        parts = TimeParts(parts.node[stays], parts.owner[stays], parts.ns[stays])
-        nodes = trace.nodes.take(rows)
-        target = new_row[edges.target]
-        made = Edges.from_rows(len(rows), target, edges.source, edges.kind, edges.inferred)
-        edge_evidence.set_entries(nodes, made, {int(place[e]): w for e, w in said.items()})
-        set_time_parts(nodes, parts.moved(np.where(gone, -1, new_row)))
-        nodes.duration_ns[:] = parts.moved(np.where(gone, -1, new_row)).by_node(len(rows))
-        return Trace(nodes, made, trace.metadata)
+        kept = ~gone[parts.node] & ((parts.owner < 0) | ~gone[np.maximum(parts.owner, 0)])
+        parts = TimeParts(parts.node[kept], parts.owner[kept], parts.ns[kept]).moved(new_row)
+        set_time_parts(made.nodes, parts)
+        made.nodes.duration_ns[:] = parts.by_node(len(rows))
+        return made
 
 
 def set_plain_number(nodes: Nodes, name: str, rows: Rows, values: list[int]) -> None:
@@ -356,7 +353,7 @@ def _extended(nodes: Nodes, like: Rows) -> Nodes:
         exact_start=taken(nodes.exact_start),
         exact_duration=taken(nodes.exact_duration),
     )
-    for name in ("same_kernel", "rest_of"):
+    for name in REFERENCES:
         drop_attribute(made.attributes, name, np.arange(count, len(like)))
     return made
 

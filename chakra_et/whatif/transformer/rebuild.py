@@ -14,14 +14,10 @@ from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.view import TraceView
 from chakra_et.whatif.edit import MissedError
+from chakra_et.whatif.recorded.transfers import RECORDED
 from chakra_et.whatif.transformer.recognise import Recognised
 from chakra_et.whatif.transformer.same import Numbered, Seen
-from chakra_et.whatif.transformer.times import (
-    RECORDED,
-    OperatorTimes,
-    TransferTimes,
-    transfers_of,
-)
+from chakra_et.whatif.transformer.times import OperatorTimes, TransferTimes, transfers_of
 from chakra_et.workloads.generate import program
 from chakra_et.workloads.operators import Operator
 from chakra_et.workloads.plan import Plan

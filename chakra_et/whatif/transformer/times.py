@@ -16,18 +16,21 @@ from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
+from chakra_et.tables.places import Places
 from chakra_et.validators.view import TraceView
-from chakra_et.whatif.recorded.transfers import common_times
+from chakra_et.whatif.recorded.transfers import (
+    EXTRAPOLATED,
+    INTERPOLATED,
+    RECORDED,
+    common_times,
+)
 from chakra_et.whatif.transformer.same import Seen
 from chakra_et.workloads.durations import Device, Roofline, devices
 from chakra_et.workloads.operators import Operator
 
-RECORDED: Final = "recorded"
-INTERPOLATED: Final = "interpolated"
-EXTRAPOLATED: Final = "extrapolated"
 MODEL: Final = "model"
 UNKNOWN: Final = "unknown"
-"""Where a time comes from; `UNKNOWN` is 0 where the run tells no times at all."""
+"""Further words for where a time comes from; `UNKNOWN` is 0 where the run tells no times at all."""
 
 
 @dataclass
@@ -141,9 +144,8 @@ class TransferTimes:
 
 def _common(traces: TraceSet) -> dict[tuple[int, int], int]:
     """What transfers take without waiting, by rank and row, where a run tells when they began."""
-    transfers = (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
     told = any(
-        (trace.nodes.duration_ns[np.isin(trace.nodes.type, transfers)] > 0).any()
+        (trace.nodes.duration_ns[Places(trace).communication] > 0).any()
         for trace in traces.values()
     )
     return common_times(traces) if told else {}
@@ -167,9 +169,7 @@ def _carried(key: tuple[int, int, int]) -> float:
 def transfers_of(trace: Trace, rank: int) -> tuple[list[int], list[tuple[int, int, int]]]:
     """The rows that communicate, and of each the type (-1 for a message), bytes and ranks."""
     view = TraceView(trace, rank)
-    rows = np.flatnonzero(
-        np.isin(view.nodes.type, (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV))
-    )
+    rows = np.flatnonzero(Places(trace).communication)
     sizes = {group.name: len(group.ranks) for group in trace.groups}
     types: Rows = np.where(view.nodes.type == NodeType.COMM_COLL, view.integers("comm_type"), -1)
     names, bytes_of = view.texts("pg_name"), view.integers("comm_size")
