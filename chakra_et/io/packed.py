@@ -8,11 +8,11 @@ int64 of its length. So a packed set reads like an archive of the files `trace.<
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ import numpy.typing as npt
 import zstandard
 
 from chakra_et.errors import FormatError
+from chakra_et.io.last_part import LastPart
 
 FORMAT: Final = "chakra-et packed set 1"
 TABLE: Final = "set.json"
@@ -113,7 +114,8 @@ def packed_file(path: str | Path, archive: zipfile.ZipFile, name: str) -> bytes 
     rank = int(match[1])
     for number, template in enumerate(table.templates):
         if rank in template.ranks:
-            return _kept(path, archive, number, template).file(rank)
+            read = partial(_template, path, archive, number, template)
+            return _LAST.get(archive, number, read).file(rank)
     return None
 
 
@@ -145,25 +147,8 @@ def _table(archive: zipfile.ZipFile) -> SetTable | None:
     return table if table.format == FORMAT else None
 
 
-_LAST: Final[dict[tuple[int, ...], PackedTemplate]] = {}
+_LAST: Final = LastPart[PackedTemplate]()
 """The template that was read last: files are read rank by rank."""
-
-
-def _kept(
-    path: str | Path, archive: zipfile.ZipFile, number: int, told: TemplateTable
-) -> PackedTemplate:
-    """A template, which is read once for neighbouring ranks."""
-    assert archive.fp is not None
-    try:
-        stat = os.fstat(archive.fp.fileno())
-    except OSError:
-        return _template(path, archive, number, told)
-    key = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size, number)
-    if key not in _LAST:
-        template = _template(path, archive, number, told)
-        _LAST.clear()
-        _LAST[key] = template
-    return _LAST[key]
 
 
 def _template(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ import msgspec
 
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.guard import reading
+from chakra_et.io.last_part import LastPart
 from chakra_et.io.output import atomic_output
 from chakra_et.pack.columns import Columns, bytes_of
 from chakra_et.pack.differences import decode_class, decode_rank, decompress
@@ -25,7 +26,7 @@ _BROKEN: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, msgspec.DecodeError, KeyError, EOFError,
     NotImplementedError, RuntimeError, ValueError, OSError,
 )  # fmt: skip
-_LAST: Final[dict[tuple[int, ...], tuple[bytes, Columns]]] = {}
+_LAST: Final = LastPart[tuple[bytes, Columns]]()
 """The class that was read last: ranks of a class are read one after the other."""
 
 
@@ -67,21 +68,14 @@ def _read(archive: zipfile.ZipFile, entry: RankEntry) -> bytes:
     packed = archive.read(rank_name(entry.rank))
     if entry.group is None:
         return decompress(packed)
-    encoded, common = _class(archive, entry.group)
+    encoded, common = _LAST.get(archive, entry.group, partial(_class, archive, entry.group))
     return bytes_of(decode_rank(decompress(packed, encoded), common))
 
 
 def _class(archive: zipfile.ZipFile, number: int) -> tuple[bytes, Columns]:
-    """A class, which is read once for neighbouring ranks."""
-    assert archive.fp is not None
-    stat = os.fstat(archive.fp.fileno())
-    key = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size, number)
-    if key not in _LAST:
-        encoded = decompress(archive.read(class_name(number)))
-        found = encoded, decode_class(encoded)
-        _LAST.clear()
-        _LAST[key] = found
-    return _LAST[key]
+    """A class: its columns, and these encoded."""
+    encoded = decompress(archive.read(class_name(number)))
+    return encoded, decode_class(encoded)
 
 
 def unpack(

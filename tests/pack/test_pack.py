@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 import zipfile
@@ -23,6 +24,7 @@ import chakra_et
 from chakra_et import ChakraError, Feeder, FeederSet, FormatError, OutputError, Trace
 from chakra_et.converters.et.wire import field_bytes
 from chakra_et.definitions import Kind
+from chakra_et.io.packed import packed_file
 from chakra_et.pack import pack, unpack
 from chakra_et.pack.columns import Columns
 from chakra_et.pack.differences import compress, decode_rank, decompress, encode_rank
@@ -71,6 +73,14 @@ def test_one_rank_is_read_without_the_others(run: Path, packed: Path) -> None:
     assert chakra_et.read(damaged / "trace.1.et") == chakra_et.read(run / "trace.1.et")
     with pytest.raises(FormatError, match="cannot be read as rank 0 of a packed file"):
         chakra_et.read(damaged / "trace.0.et")
+
+
+def test_a_rank_is_read_from_a_packed_file_that_is_no_file_of_this_machine(
+    run: Path, packed: Path
+) -> None:
+    with zipfile.ZipFile(io.BytesIO(packed.read_bytes())) as archive:
+        read = [packed_file("far.pack", archive, f"trace.{rank}.et") for rank in (0, 1)]
+    assert read == [(run / f"trace.{rank}.et").read_bytes() for rank in (0, 1)]
 
 
 def test_every_reader_takes_a_packed_file_for_its_ranks(run: Path, packed: Path) -> None:
