@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -254,6 +254,21 @@ def test_what_a_killed_run_left_is_cleaned_up_by_the_next_one(tmp_path: Path) ->
     assert left < {path.name for path in tmp_path.iterdir()}
     write(tmp_path / "t.et")
     assert names(tmp_path) == ["other.et", "t.et"]
+
+
+def test_a_directory_is_not_looked_through_for_each_of_its_files(tmp_path: Path) -> None:
+    looked_at = []
+    list_files = Path.iterdir
+
+    def counted(folder: Path) -> Iterator[Path]:
+        for path in list_files(folder):
+            looked_at.append(path)
+            yield path
+
+    with mock.patch.object(Path, "iterdir", counted), staging_directory(tmp_path) as staging:
+        for number in range(9):
+            write(staging / f"trace.{number}.et")
+    assert looked_at == []
 
 
 def test_what_is_not_ours_or_in_use_stays(tmp_path: Path) -> None:
