@@ -7,6 +7,7 @@ import numpy as np
 from chakra_et.benchmark.host_tree import HostTree
 from chakra_et.columns import Mask
 from chakra_et.errors import ChakraError
+from chakra_et.graph.intervals import inside, union
 from chakra_et.linker.window.cut import Window
 
 
@@ -24,9 +25,9 @@ def nodes_in(tree: HostTree, wanted: Window | None) -> Mask:
         raise ChakraError(
             f"nothing in the trace is {wanted.described}", remedy="`chakra stats IN` lists names."
         )
-    inside: Mask = tree.cover(chosen) >= 0
-    for row in np.flatnonzero(chosen & tree.timed).tolist():
-        begin = nodes.start_ns[row]
-        since = tree.timed & (nodes.start_ns >= begin)
-        inside |= since & (nodes.start_ns < begin + tree.inclusive_ns[row])
-    return inside
+    called = tree.cover(chosen) >= 0
+    timed = chosen & tree.timed
+    begin = nodes.start_ns[timed]
+    pieces = union(begin, begin + tree.inclusive_ns[timed])
+    within: Mask = called | (tree.timed & inside(*pieces, nodes.start_ns))
+    return within

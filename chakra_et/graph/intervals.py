@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.columns import Rows
+from chakra_et.columns import Mask, Rows
 
 
 def union(start: Rows, end: Rows) -> tuple[Rows, Rows]:
@@ -15,6 +15,14 @@ def union(start: Rows, end: Rows) -> tuple[Rows, Rows]:
     start, end = start[order], np.maximum.accumulate(end[order])
     begins = np.append(True, start[1:] > end[:-1])
     return start[begins], end[np.append(begins[1:], True)]
+
+
+def inside(begins: Rows, ends: Rows, times: Rows) -> Mask:
+    """Which times lie in one of the disjoint pieces that `union` gives, their ends left out."""
+    if len(begins) == 0:
+        return np.zeros(len(times), np.bool_)
+    place = np.searchsorted(begins, times, "right") - 1
+    return np.asarray((place >= 0) & (times < ends[place]))
 
 
 def covered(start: Rows, end: Rows) -> int:

@@ -45,13 +45,16 @@ def names_of(table: Table) -> list[str]:
 
 
 def file_of(path: Path, archive: zipfile.ZipFile, table: Table, name: str) -> bytes | None:
-    """The bytes of one of the files; None if there is no such file.
+    """The bytes of one of the files; None if there is no such file. Raises as `rank_of`."""
+    entry = next((entry for entry in table.ranks if table.name(entry) == name), None)
+    return None if entry is None else rank_of(path, archive, entry)
+
+
+def rank_of(path: Path, archive: zipfile.ZipFile, entry: RankEntry) -> bytes:
+    """The ET of a rank.
 
     Raises FormatError for a damaged one: the bytes are held against their hash.
     """
-    entry = next((entry for entry in table.ranks if table.name(entry) == name), None)
-    if entry is None:
-        return None
     with reading(path, f"rank {entry.rank} of a packed file"):
         data = _read(archive, entry)
     if hashlib.sha256(data).hexdigest() != entry.sha256:
@@ -103,8 +106,7 @@ def unpack(
         chosen = _chosen(path, table, ranks)
         with run_directory(Path(output), table.prefix, force) as run:
             for place, entry in enumerate(chosen):
-                data = file_of(path, archive, table, table.name(entry))
-                assert data is not None, "the entry is of this table"
+                data = rank_of(path, archive, entry)
                 with atomic_output(run.path(table.name(entry))) as stream:
                     stream.write(data)
                 if step is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows
-from chakra_et.graph.intervals import union
+from chakra_et.graph.intervals import inside, union
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,7 @@ class Intervals:
 
     def covers(self, times: Rows) -> npt.NDArray[np.bool_]:
         """Which of some times are in the set."""
-        place = np.searchsorted(self.start, times, "right") - 1
-        if not len(self.start):
-            return np.zeros(len(times), np.bool_)
-        return np.asarray((place >= 0) & (times < self.end[place]))
+        return inside(self.start, self.end, times)
 
     def __or__(self, other: Intervals) -> Intervals:
         """The times in either."""
