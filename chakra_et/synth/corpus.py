@@ -19,7 +19,6 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-from chakra_et.recording.libraries import STEP
 from chakra_et.synth.chain import MASTER_KIND, TURN_KIND, Sequences
 from chakra_et.synth.tokens import PeerOffset, Rank, Vocabulary, atoms_of
 from chakra_et.synth.view import ABSENT, RankView, view_of
@@ -95,7 +94,7 @@ def corpus_of(runs: Sequence[Run]) -> Corpus:
         family = np.array([families.index(n) for n in view.families], np.int64)[view.family]
         lane = np.array([lanes.index(own) for own in view.lanes], np.int64)[view.lane]
         role = world.role(grid, view.rank)
-        ranks.append(Rank(view, family, lane, kin_row, peer, _step_marks(view), role))
+        ranks.append(Rank(view, family, lane, kin_row, peer, role))
     vocabulary = Vocabulary(ranks, atoms_of(ranks), offsets)
     left_out = Counter[str]()
     for view in views:
@@ -104,14 +103,6 @@ def corpus_of(runs: Sequence[Run]) -> Corpus:
     corpus = Corpus(world, ranks, families, lanes, vocabulary, left_out)
     _cut(corpus)
     return corpus
-
-
-def _step_marks(view: RankView) -> Mask:
-    """The rows with which steps begin, where annotations tell."""
-    nodes = view.trace.nodes
-    told = [code for code, name in enumerate(nodes.names) if STEP.fullmatch(name)]
-    found = np.isin(nodes.name_code[view.order], told)
-    return np.asarray(found & ~nodes.attributes.present("rest_of")[view.order])
 
 
 def _cut(corpus: Corpus) -> None:

@@ -61,7 +61,6 @@ class Rank:
     lane: Rows
     kin: Rows
     peer: Rows
-    step_mark: npt.NDArray[np.bool_]
     role: int
 
 
@@ -195,7 +194,7 @@ def _fields(rank: Rank, atoms: list[Rows]) -> Rows:
     return np.stack(
         [
             view.phase, view.type, rank.family, rank.lane, view.depth,
-            view.called.astype(np.int64), rank.step_mark.astype(np.int64),
+            view.called.astype(np.int64), view.step_mark.astype(np.int64),
             np.where(view.communicates, view.collective, ABSENT), rank.kin, rank.peer, *sizes,
         ],
         axis=1,

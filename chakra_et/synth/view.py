@@ -35,8 +35,9 @@ class RankView:
     """Columns of one rank, of the rows that are work; `order` has their rows in the trace.
 
     `lane` is a place in `lanes`, pairs of a kind and a number; `depth` counts open callers on the
-    lane. `step` counts steps from 0, -1 before the first. `sizes` is int64[rows, 3], of `SIZES`.
-    `source` and `target` are edges as pairs of these rows. Times in ns.
+    lane. `step` counts steps from 0, -1 before the first; `step_mark` are the rows with which
+    annotations say that one begins. `sizes` is int64[rows, 3], of `SIZES`. `source` and `target`
+    are edges as pairs of these rows. Times in ns.
     """
 
     rank: int
@@ -51,6 +52,7 @@ class RankView:
     called: Mask
     phase: Rows
     step: Rows
+    step_mark: Mask
     sizes: Rows
     collective: Rows
     peer: Rows
@@ -94,6 +96,7 @@ def view_of(trace: Trace, rank: int) -> RankView:
     lanes, lane = _lanes(trace, order)
     called, depth = _depth(len(order), lane, source, target, kind)
     kept = ~(called[target] & (kind == EdgeKind.CALL) & (lane[source] == lane[target]))
+    step_mark = _step_marks(trace)[order]
     delay = sum(
         np.clip(attributes.dense(name, 0, np.int64)[order], 0, _LARGEST >> 2) for name in DELAYS
     )
@@ -109,7 +112,8 @@ def view_of(trace: Trace, rank: int) -> RankView:
         depth=depth,
         called=called,
         phase=phase,
-        step=_steps(trace, order),
+        step=_steps(step_mark),
+        step_mark=step_mark,
         sizes=np.stack([_number(trace, name)[order] for name in SIZES], axis=1),
         collective=_number(trace, "comm_type")[order],
         peer=_peers(trace)[order],
@@ -212,13 +216,16 @@ def last_of_depth(lane: Rows, wanted: Rows, of_lane: Rows, depth: Rows) -> Rows:
     return np.where(sound, found, -1)
 
 
-def _steps(trace: Trace, order: Rows) -> Rows:
-    """Steps that annotations tell, counted in the order of rows; one for all without any."""
+def _step_marks(trace: Trace) -> Mask:
+    """The rows with which steps begin, where annotations tell."""
     nodes = trace.nodes
     marks = np.isin(nodes.name_code, [c for c, n in enumerate(nodes.names) if STEP.fullmatch(n)])
-    marks &= ~nodes.attributes.present("rest_of")
-    found = marks[order]
-    return np.cumsum(found) - 1 if found.any() else np.zeros(len(order), np.int64)
+    return np.asarray(marks & ~nodes.attributes.present("rest_of"))
+
+
+def _steps(marks: Mask) -> Rows:
+    """Steps counted in the order of rows; one for all without any mark."""
+    return np.cumsum(marks) - 1 if marks.any() else np.zeros(len(marks), np.int64)
 
 
 def _number(trace: Trace, name: str) -> Rows:
