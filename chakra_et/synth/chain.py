@@ -7,6 +7,7 @@ frequency of the token anywhere, and to one part of the vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,44 +96,57 @@ class Contexts:
 
 
 def likelihoods(
-    sequences: Sequences, trained: Mask, orders: int = MOST_ORDER
-) -> tuple[Mask, npt.NDArray[np.float64]]:
-    """Bits that each event of sequences outside `trained` costs under chains of those inside.
+    sequences: Sequences, trained: Sequence[Mask], orders: int = MOST_ORDER
+) -> list[tuple[Mask, npt.NDArray[np.float64]]]:
+    """For each of `trained`, bits that events of other sequences cost under chains of these.
 
     Returns which events are outside, and bits[2, orders + 2, events outside]: of the first, row 0
     is the frequency of tokens alone, row k + 1 order k; of the second, contexts count visits.
     """
     events = Events.of(sequences)
-    learned = trained[events.sequence]
-    test = ~learned
-    size = len(np.unique(events.symbol[learned])) + 1
-    probability = np.full(len(events.symbol), 1 / size)
-    rows = [_blended(np.zeros_like(events.symbol), events.symbol, learned, probability)]
-    counting = [rows[0]]
+    learned = [inside[events.sequence] for inside in trained]
+    shorter = [np.full(len(own), 1 / (len(np.unique(events.symbol[own])) + 1)) for own in learned]
+    found: list[list[npt.NDArray[np.float64]]] = [[] for _ in learned]
+    for alone, counting in _followed(sequences, events, orders):
+        for place, own in enumerate(learned):
+            plain = shorter[place] = alone.blended(own, shorter[place])
+            counted = plain if counting is None else counting.blended(own, plain)
+            found[place].append(np.stack([plain[~own], counted[~own]]))
+    return [
+        (~own, -np.log2(np.stack(rows, axis=1))) for own, rows in zip(learned, found, strict=True)
+    ]
+
+
+def _followed(
+    sequences: Sequences, events: Events, orders: int
+) -> Iterator[tuple[_Followed, _Followed | None]]:
+    """What follows no context, then those of each order, alone and with the count of visits."""
+    yield _Followed(np.zeros_like(events.symbol), events.symbol), None
     contexts = Contexts(sequences, events)
-    context = contexts.code
     for order in range(orders + 1):
-        if order:
-            context = contexts.longer()
-        rows.append(_blended(context, events.symbol, learned, rows[-1]))
+        context = contexts.longer() if order else contexts.code
         counted = codes(context, visits(events, context))
-        counting.append(_blended(counted, events.symbol, learned, rows[-1]))
-    every = np.stack([[row[test] for row in kind] for kind in (rows, counting)])
-    return test, -np.log2(every)
+        yield _Followed(context, events.symbol), _Followed(counted, events.symbol)
 
 
-def _blended(
-    context: Rows, symbol: Rows, learned: Mask, shorter: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Probabilities of all events by counts of the learned ones, and by shorter contexts."""
-    pair = codes(context, symbol)
-    seen = np.bincount(context[learned], minlength=int(context.max(initial=0)) + 1)
-    times = np.bincount(pair[learned], minlength=int(pair.max(initial=0)) + 1)
-    first = np.unique(pair[learned], return_index=True)[1]
-    followers = np.bincount(context[learned][first], minlength=len(seen))
-    total = seen[context] + followers[context]
-    blended = (times[pair] + followers[context] * shorter) / np.maximum(total, 1)
-    return np.where(total > 0, blended, shorter)
+class _Followed:
+    """The context of each event, and codes of the pairs of these and what follows them."""
+
+    def __init__(self, context: Rows, symbol: Rows) -> None:
+        self._context = context
+        self._pair = codes(context, symbol)
+        self._of_pair = np.zeros(int(self._pair.max(initial=0)) + 1, np.int64)
+        self._of_pair[self._pair] = context
+
+    def blended(self, learned: Mask, shorter: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Probabilities of all events by counts of the learned ones, and by shorter contexts."""
+        context = self._context
+        seen = np.bincount(context[learned], minlength=int(context.max(initial=0)) + 1)
+        times = np.bincount(self._pair[learned], minlength=len(self._of_pair))
+        followers = np.bincount(self._of_pair[times > 0], minlength=len(seen))
+        total = seen[context] + followers[context]
+        blended = (times[self._pair] + followers[context] * shorter) / np.maximum(total, 1)
+        return np.where(total > 0, blended, shorter)
 
 
 def visits(events: Events, context: Rows) -> Rows:
@@ -175,16 +189,19 @@ def folds(units: Rows) -> Rows:
     return np.searchsorted(known, units) % min(_FOLDS, max(len(known), 1))
 
 
+def _held_out(sequences: Sequences) -> list[Mask]:
+    """For each part, the sequences that are left when it is held out."""
+    fold = folds(sequences.unit)
+    return [fold != part for part in np.unique(fold).tolist()]
+
+
 def choose_orders(sequences: Sequences) -> Choice:
     """The order of each kind under which held-out units cost least."""
-    fold = folds(sequences.unit)
     longest = int(min(MOST_ORDER, sequences.lengths.max(initial=0)))
-    found, kinds = [], []
-    for part in np.unique(fold).tolist():
-        test, bits = likelihoods(sequences, fold != part, longest)
-        found.append(bits)
-        kinds.append(sequences.kind[Events.of(sequences).sequence[test]])
-    bits, kind = np.concatenate(found, axis=2)[:, 1:], np.concatenate(kinds)
+    found = likelihoods(sequences, _held_out(sequences), longest)
+    kinds = sequences.kind[Events.of(sequences).sequence]
+    bits = np.concatenate([of_fold for _, of_fold in found], axis=2)[:, 1:]
+    kind = np.concatenate([kinds[test] for test, _ in found])
     orders, chosen = {}, 0.0
     for one in np.unique(sequences.kind).tolist():
         sums = np.round(bits[:, :, kind == one].sum(axis=2), 6)
@@ -197,8 +214,5 @@ def choose_orders(sequences: Sequences) -> Choice:
 
 def by_frequency(sequences: Sequences) -> float:
     """Bits of held-out sequences under the frequencies of tokens alone."""
-    fold = folds(sequences.unit)
-    total = 0.0
-    for part in np.unique(fold).tolist():
-        total += float(likelihoods(sequences, fold != part, -1)[1][0].sum())
-    return total
+    found = likelihoods(sequences, _held_out(sequences), -1)
+    return sum(float(bits[0].sum()) for _, bits in found)

@@ -218,12 +218,12 @@ def _foreseen(left: list[Unit], right: list[Unit]) -> Measure:
     """Bits for each node under chains that were trained on the first set without that unit."""
     left, right = left[:_MOST_TRAINED], right[:_MOST_TRAINED]
     sequences = _sequences([*left, *right])
+    place = np.arange(len(sequences))
+    trained = [
+        (place < len(left)) & ((place != held) | (len(left) == 1)) for held in range(len(left))
+    ]
     own, others = [], []
-    for held in range(len(left)):
-        trained = np.zeros(len(sequences), np.bool_)
-        trained[: len(left)] = True
-        trained[held] = len(left) == 1
-        test, bits = likelihoods(sequences, trained, _ORDER)
+    for held, (test, bits) in enumerate(likelihoods(sequences, trained, _ORDER)):
         sums = _by_unit(sequences, test, bits[0, -1])
         others.append(sums[len(left) :] / np.maximum(sequences.lengths[len(left) :], 1))
         own.append(float(sums[held] / max(int(sequences.lengths[held]), 1)))

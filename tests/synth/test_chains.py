@@ -44,7 +44,7 @@ def test_the_probabilities_of_all_that_may_follow_add_up_to_at_most_one(
         # Each candidate is foreseen behind one start; None stands for the end.
         tried = sequences([*texts, start if symbol is None else [*start, symbol]])
         trained = np.arange(len(tried)) < len(texts)
-        _, bits = likelihoods(tried, trained, 4)
+        [(_, bits)] = likelihoods(tried, [trained], 4)
         sums += 2 ** -bits[:, :, len(start)]
     assert (sums <= 1 + 1e-9).all()
     # What is left belongs to symbols that were never seen.
