@@ -32,3 +32,13 @@ def count_up(counts: Rows) -> Rows:
     """0, 1, … for each of some runs of these lengths, one after the other."""
     places: Rows = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return places
+
+
+def turns_of(values: Rows, part: Rows) -> Rows:
+    """How many equal values of the same part stand before each one."""
+    order = np.lexsort((values, part))
+    same = (np.diff(values[order]) == 0) & (np.diff(part[order]) == 0)
+    first = np.flatnonzero(np.append(True, ~same))
+    turns = np.empty(len(values), np.int64)
+    turns[order] = count_up(np.diff(np.append(first, len(values))))
+    return turns

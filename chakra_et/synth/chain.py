@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Mask, Rows, count_up
+from chakra_et.columns import Mask, Rows, count_up, turns_of
 
 MOST_ORDER: Final = 24
 TURN_KIND, MASTER_KIND = -2, -1
@@ -151,12 +151,7 @@ class _Followed:
 
 def visits(events: Events, context: Rows) -> Rows:
     """How often each context was met before in its sequence."""
-    order = np.lexsort((context, events.sequence))
-    same = (np.diff(context[order]) == 0) & (np.diff(events.sequence[order]) == 0)
-    first = np.flatnonzero(np.append(True, ~same))
-    count = np.empty(len(order), np.int64)
-    count[order] = count_up(np.diff(np.append(first, len(order))))
-    return np.minimum(count, _MOST_VISITS)
+    return np.minimum(turns_of(context, events.sequence), _MOST_VISITS)
 
 
 @dataclass(frozen=True)

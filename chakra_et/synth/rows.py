@@ -11,7 +11,7 @@ from chakra_et.build import Workload
 from chakra_et.build.operation import Operation
 from chakra_et.build.places import Place
 from chakra_et.columns import Rows as Column
-from chakra_et.columns import count_up
+from chakra_et.columns import count_up, turns_of
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, EdgeKind, Edges, Nodes, Trace
 from chakra_et.synth.masters import Master, drawn_sizes
@@ -19,7 +19,6 @@ from chakra_et.synth.model import Part
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.scaling import Scaling
 from chakra_et.synth.sketches import Sketch, SketchTable, spread
-from chakra_et.synth.tokens import turns_of
 from chakra_et.synth.view import ABSENT, COMMUNICATION, HOST, STREAM, last_of_depth
 
 _LAG_NS: Final = 20_000

@@ -145,16 +145,6 @@ class Shape:
     slots: tuple[tuple[int, int], ...]
 
 
-def turns_of(code: Rows, step: Rows) -> Rows:
-    """Which occurrence of its token in its step each row is, from 0 on."""
-    order = np.lexsort((code, step))
-    same = (np.diff(code[order]) == 0) & (np.diff(step[order]) == 0)
-    first = np.flatnonzero(np.append(True, ~same)) if len(code) else code
-    turn = np.empty(len(code), np.int64)
-    turn[order] = count_up(np.diff(np.append(first, len(code))))
-    return turn
-
-
 class Vocabulary:
     """Tokens by their fields, and their variants; equal rows of all ranks have equal codes."""
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Mask, Rows, turns_of
 from chakra_et.synth.corpus import Corpus
 from chakra_et.synth.model import MOST_TURNS, Distances, Variant
-from chakra_et.synth.tokens import Rank, Shape, turns_of
+from chakra_et.synth.tokens import Rank, Shape
 from chakra_et.synth.view import ABSENT
 
 _MOST_DISTANCES: Final = 64
