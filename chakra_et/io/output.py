@@ -75,7 +75,9 @@ def _is_special(path: Path) -> bool:
 def _replaced(target: Path) -> Iterator[IO[bytes]]:
     """A temporary file that takes the place of `target`, or of what that link leads to."""
     place = Path(os.path.realpath(target))
-    clean(place.parent)
+    if not place.parent.name.startswith(temporary_prefix()):
+        # A directory of this run's own is new: nobody else can have left something there.
+        clean(place.parent)
     temporary = place.with_name(f"{temporary_prefix()}{secrets.token_hex(8)}.tmp")
     # The system takes the bits of the umask away, which a program can only read by changing it.
     mode = _mode(place)
