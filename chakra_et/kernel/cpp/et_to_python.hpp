@@ -1,0 +1,194 @@
+// The reader and the writer of ETs as Python knows them.
+#ifndef CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
+#define CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "et_reader.hpp"
+#include "et_records.hpp"
+#include "python.hpp"
+
+namespace chakra_et {
+namespace kernel {
+
+// What an array holds, which must live on: so an array of another type, which would be copied, is
+// refused.
+template <class T>
+View<T> view(nb::handle array) {
+  auto found = nb::cast<Column<T>>(array, false);
+  return {found.data(), found.size()};
+}
+
+template <class T>
+View<T> column(nb::handle columns, const char* name) {
+  return view<T>(columns[name]);
+}
+
+class NodeWriter {
+ public:
+  NodeWriter(nb::dict columns, nb::list names, nb::object texts, nb::list layouts,
+             nb::list attributes, nb::list last, nb::list extra, nb::list tags)
+      : kept_(nb::make_tuple(columns, names, texts, attributes, extra, tags)),
+        writer_(nodes_, tags_) {
+    take_columns(columns);
+    for (nb::handle name : names) nodes_.names.push_back(utf8(name));
+    for (nb::handle entry : texts) {
+      for (nb::handle text : entry) nodes_.texts.push_back(raw(text));
+      nodes_.text_offsets.push_back(nodes_.texts.size());
+    }
+    for (nb::handle attribute : attributes) nodes_.attributes.push_back(attribute_of(attribute));
+    for (nb::handle layout : layouts) nodes_.layouts.push_back(numbers(layout));
+    nodes_.last = numbers(last);
+    for (nb::handle entry : extra) {
+      nodes_.extra.emplace_back(nb::cast<int64_t>(entry[0]), raw(entry[1]));
+    }
+    take_tags(tags);
+  }
+
+  nb::object write(size_t first, size_t last) {
+    if (last > nodes_.id.size || first > last) throw nb::index_error();
+    out_.clear();
+    bool fits;
+    {
+      nb::gil_scoped_release release;
+      fits = writer_.write(first, last, out_);
+    }
+    if (!fits) throw nb::value_error("the columns of a trace do not fit together");
+    return bytes_of(out_.view());
+  }
+
+ private:
+  void take_columns(nb::handle columns) {
+    nodes_.id = column<uint64_t>(columns, "id");
+    nodes_.start_us = column<uint64_t>(columns, "start_us");
+    nodes_.duration_us = column<uint64_t>(columns, "duration_us");
+    nodes_.name = column<int32_t>(columns, "name");
+    nodes_.type = column<int32_t>(columns, "type");
+    nodes_.inputs = column<int32_t>(columns, "inputs");
+    nodes_.outputs = column<int32_t>(columns, "outputs");
+    nodes_.layout = column<int32_t>(columns, "layout");
+    nodes_.offsets = column<int64_t>(columns, "offsets");
+    nodes_.source = column<uint64_t>(columns, "source");
+    nodes_.is_call = column<uint8_t>(columns, "is_call");
+    size_t count = nodes_.id.size;
+    size_t edges = std::min(nodes_.source.size, nodes_.is_call.size);
+    bool fits = nodes_.offsets.size == count + 1 && nodes_.offsets.data[0] >= 0;
+    for (size_t size : {nodes_.start_us.size, nodes_.duration_us.size, nodes_.name.size,
+                        nodes_.type.size, nodes_.inputs.size, nodes_.outputs.size,
+                        nodes_.layout.size}) {
+      fits = fits && size == count;
+    }
+    for (size_t row = 0; fits && row < count; ++row) {
+      fits = nodes_.offsets.data[row] <= nodes_.offsets.data[row + 1];
+    }
+    if (!fits || static_cast<size_t>(nodes_.offsets.data[count]) > edges) {
+      throw nb::value_error("the columns of a trace do not fit together");
+    }
+  }
+
+  static Attribute attribute_of(nb::handle given) {
+    Attribute out;
+    out.rows = view<int64_t>(given[0]);
+    out.is_whole = given[1].is_none();
+    if (!out.is_whole) out.before = raw(given[1]);
+    nb::handle values = given[2];
+    if (nb::isinstance<nb::list>(values)) {
+      for (nb::handle value : values) out.texts.push_back(out.is_whole ? raw(value) : utf8(value));
+      if (out.texts.size() != out.rows.size) throw nb::value_error("an attribute's values");
+    } else {
+      out.numbers = view<uint64_t>(values);
+      if (out.numbers.size != out.rows.size) throw nb::value_error("an attribute's values");
+      out.is_number = true;
+    }
+    return out;
+  }
+
+  std::vector<uint32_t> numbers(nb::handle given) const {
+    std::vector<uint32_t> out;
+    for (nb::handle number : given) {
+      out.push_back(nb::cast<uint32_t>(number));
+      if (out.back() >= nodes_.attributes.size()) throw nb::index_error();
+    }
+    return out;
+  }
+
+  void take_tags(nb::handle tags) {
+    std::string_view* order[] = {&tags_.id,       &tags_.name,  &tags_.type,     &tags_.ctrl_deps,
+                                 &tags_.data_deps, &tags_.start, &tags_.duration, &tags_.inputs,
+                                 &tags_.outputs,  &tags_.operands[0], &tags_.operands[1],
+                                 &tags_.operands[2], &tags_.attribute};
+    size_t at = 0;
+    for (std::string_view* tag : order) *tag = raw(tags[at++]);
+  }
+
+  nb::object kept_;  // what the views look at
+  Nodes nodes_;
+  Tags tags_;
+  EtRecords writer_;
+  Bytes out_;
+};
+
+inline EtTags et_tags(nb::list nodes, nb::list sources, nb::list operands, nb::list wire_types) {
+  EtTags tags;
+  uint8_t* order[] = {&tags.id,       &tags.name,   &tags.type,    &tags.start,
+                      &tags.duration, &tags.inputs, &tags.outputs, &tags.attribute};
+  size_t at = 0;
+  for (uint8_t* tag : order) *tag = nb::cast<uint8_t>(nodes[at++]);
+  for (size_t i = 0; i < tags.sources.size(); ++i) tags.sources[i] = nb::cast<uint8_t>(sources[i]);
+  for (size_t i = 0; i < tags.operands.size(); ++i) {
+    tags.operands[i] = nb::cast<uint8_t>(operands[i]);
+  }
+  for (nb::handle wire_type : wire_types) tags.wire_types.push_back(nb::cast<int>(wire_type));
+  return tags;
+}
+
+inline nb::tuple column_of(EtColumn& column) {
+  return nb::make_tuple(bytes_of(column.key.name), column.key.kind, array(std::move(column.rows)),
+                        array(std::move(column.numbers)), array(std::move(column.codes)),
+                        list_of(column.contents.values(), bytes_of));
+}
+
+inline nb::object read_nodes(nb::bytes data, size_t first, size_t piece, nb::list nodes,
+                             nb::list sources, nb::list operands, nb::list wire_types) {
+  EtTags tags = et_tags(nodes, sources, operands, wire_types);
+  EtReader found(tags, raw(data), piece);
+  bool usual;
+  {
+    nb::gil_scoped_release release;
+    usual = first <= data.size() && found.read(first);
+  }
+  if (!usual) return nb::none();
+  nb::dict out;
+  out["at"] = array(std::move(found.at));
+  out["id"] = array(std::move(found.id));
+  out["type"] = array(std::move(found.type));
+  out["start_micros"] = array(std::move(found.start_us));
+  out["duration_micros"] = array(std::move(found.duration_us));
+  out["name"] = array(std::move(found.name));
+  out["inputs"] = array(std::move(found.inputs));
+  out["outputs"] = array(std::move(found.outputs));
+  out["ctrl_count"] = array(std::move(found.ctrl_count));
+  out["data_count"] = array(std::move(found.data_count));
+  out["sources"] = array(std::move(found.sources));
+  nb::list texts, columns, layouts, unknown;
+  for (size_t k = 0; k < tags.operands.size(); ++k) {
+    texts.append(list_of(found.operands, [k](const auto& text) { return bytes_of(text[k]); }));
+  }
+  for (EtColumn& column : found.columns) columns.append(column_of(column));
+  for (const auto& layout : found.layouts) {
+    layouts.append(nb::tuple(list_of(layout, [](int32_t n) { return nb::int_(n); })));
+  }
+  for (const auto& [row, field] : found.unknown) {
+    unknown.append(nb::make_tuple(row, bytes_of(field)));
+  }
+  return nb::make_tuple(out, list_of(found.names.values(), bytes_of), texts,
+                        array(std::move(found.layout)), layouts, columns, unknown);
+}
+
+}  // namespace kernel
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
