@@ -75,11 +75,10 @@ class Parts:
         for place, told in enumerate(record.outputs):
             part = self.output(key, place)
             if not _is(part, told):
-                published = self.target / told.name
-                if not told.name or not _is(published, told):
+                if not self.is_published(told):
                     return False
                 with suppress(FileExistsError):
-                    _link(published, part)
+                    _link(self.target / told.name, part)
         return True
 
     def publish(
@@ -107,24 +106,28 @@ class Parts:
     def clean(self, used: AbstractSet[str]) -> None:
         """Forget all but the records of the conversions that were used."""
         for key in self.keys() - used:
-            shutil.rmtree(self.folder / key, ignore_errors=True)
+            self.forget(key)
         for key in self.keys():
             for trace in (self.folder / key).glob("*.et"):
                 trace.unlink(missing_ok=True)
 
     def discard_unpublished(self) -> None:
-        """Forget traces that are not published, and leave no empty directory behind."""
+        """Forget conversions of which no trace is published; no empty directory stays behind."""
         for key in self.keys():
             record = self.record(key)
-            if record is None or not self._published(record):
-                shutil.rmtree(self.folder / key, ignore_errors=True)
+            if record is None or not any(map(self.is_published, record.outputs)):
+                self.forget(key)
         for folder in (self.folder, self.folder.parent):
             with suppress(OSError):
                 folder.rmdir()
 
-    def _published(self, record: Record) -> bool:
-        """Whether a trace of a record lies in the target."""
-        return any(state.name and _is(self.target / state.name, state) for state in record.outputs)
+    def is_published(self, told: FileState) -> bool:
+        """Whether a trace lies in the target, under the name that is told of it."""
+        return bool(told.name) and _is(self.target / told.name, told)
+
+    def forget(self, key: str) -> None:
+        """Take away all that is kept of a conversion."""
+        shutil.rmtree(self.folder / key, ignore_errors=True)
 
 
 def encoded(record: Record) -> bytes:

@@ -71,10 +71,9 @@ class RemoteParts(Parts):
         for place, told in enumerate(record.outputs):
             part = self._path(key, f"{place}.et")
             if not self._is(part, told):
-                published = self._in_target(told.name)
-                if not told.name or not self._is(published, told):
+                if not self.is_published(told):
                     return False
-                self._system.copy(published, part)
+                self._system.copy(self._in_target(told.name), part)
         return True
 
     def publish(
@@ -113,16 +112,14 @@ class RemoteParts(Parts):
                 if key not in used or path.endswith(".et"):
                     self._system.rm_file(path)
 
-    def discard_unpublished(self) -> None:
-        """Forget traces that are not published."""
-        for key in self.keys():
-            record = self.record(key)
-            if record is None or not any(
-                state.name and self._is(self._in_target(state.name), state)
-                for state in record.outputs
-            ):
-                for path in self._listed(self._path(key)):
-                    self._system.rm_file(path)
+    def is_published(self, told: FileState) -> bool:
+        """Whether a trace lies in the target, under the name that is told of it."""
+        return bool(told.name) and self._is(self._in_target(told.name), told)
+
+    def forget(self, key: str) -> None:
+        """Take away all objects of a conversion."""
+        for path in self._listed(self._path(key)):
+            self._system.rm_file(path)
 
     @property
     def _system(self) -> Any:
