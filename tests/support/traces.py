@@ -118,6 +118,17 @@ def trace(
     return result
 
 
+def linked(nodes: list[dict[str, Any]], edges: list[tuple[int, int, EdgeKind]]) -> Trace:
+    """A trace of nodes 1, 2 and so on; each edge tells who waits, for whom, and why."""
+    made = trace(*nodes)
+    told = np.array([(t - 1, s, k) for t, s, k in edges], np.int64).reshape(-1, 3)
+    found = Edges.collect(
+        len(nodes), told[:, 0], told[:, 1].astype(np.uint64), told[:, 2].astype(np.uint8),
+        np.zeros(len(told), np.bool_),
+    )  # fmt: skip
+    return Trace(made.nodes, found, made.metadata)
+
+
 def _edges(nodes: tuple[dict[str, Any], ...]) -> Edges:
     """Edges as a file has them: in order, repetitions and all."""
     source: list[int] = []

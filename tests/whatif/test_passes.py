@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edits import spans
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from traces import coll, node, run, trace
@@ -21,10 +22,6 @@ from chakra_et.whatif import Edited, MissedError, edit, parse_edit
 
 def edited(traces: TraceSet, *texts: str) -> Edited:
     return edit(traces, [parse_edit(text) for text in texts])
-
-
-def spans(traces: TraceSet) -> list[int]:
-    return [figures.span_ns for figures in replay(traces).figures.values()]
 
 
 def one(program: Program) -> TraceSet:

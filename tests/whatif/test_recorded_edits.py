@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import chakra
+from edits import durations, edited, spans
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_plans import DENSE
@@ -20,24 +21,9 @@ from chakra_et.files import write
 from chakra_et.kerneltimes import FEATURES, Key, Samples
 from chakra_et.kerneltimes.files import write_samples
 from chakra_et.model import EdgeKind, TraceSet
-from chakra_et.replay import replay
 from chakra_et.whatif import ask, parse_edit
 from chakra_et.workloads import Plan
 from chakra_et.workloads.generate import generate
-
-
-def edited(traces: TraceSet, *texts: str) -> TraceSet:
-    for text in texts:
-        traces, _ = parse_edit(text).apply(traces)
-    return traces
-
-
-def spans(traces: TraceSet) -> list[int]:
-    return [figures.span_ns for figures in replay(traces).figures.values()]
-
-
-def durations(traces: TraceSet) -> list[int]:
-    return [ns for trace in traces.values() for ns in trace.nodes.duration_ns.tolist()]
 
 
 @given(st.integers(0, 400), st.integers(0, 1))

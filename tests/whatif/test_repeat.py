@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from traces import coll, node, trace
+from traces import coll, linked, node
 
 from chakra_et import ChakraError
 from chakra_et.model import EdgeKind, Trace, TraceSet
@@ -50,19 +50,7 @@ def program(counts: list[int], kernels: bool = True) -> Trace:
             made.append(moved)
         last = add("wait", 3, (last, P), (step, EdgeKind.CALL),
                    *((other, EdgeKind.THREAD) for other in made), **host)  # fmt: skip
-    return _linked(nodes, edges)
-
-
-def _linked(nodes: list[dict[str, Any]], edges: list[tuple[int, int, EdgeKind]]) -> Trace:
-    made = trace(*nodes)
-    from chakra_et.model import Edges
-
-    told = np.array([(t - 1, s, k) for t, s, k in edges], np.int64).reshape(-1, 3)
-    found = Edges.collect(
-        len(nodes), told[:, 0], told[:, 1].astype(np.uint64), told[:, 2].astype(np.uint8),
-        np.zeros(len(told), np.bool_),
-    )  # fmt: skip
-    return Trace(made.nodes, found, made.metadata)
+    return linked(nodes, edges)
 
 
 def repeated(trace: Trace, times: int, selector: str = "name=layer") -> Trace:
@@ -110,7 +98,7 @@ def test_whole_steps_are_ranges_too() -> None:
 
 def test_what_names_a_node_by_id_names_the_one_of_its_copy() -> None:
     host: dict[str, Any] = {"is_cpu_op": True, "thread": 1}
-    before = _linked([
+    before = linked([
         node(1, start=0, took=5, name="layer", inclusive_ns=20, category="user_annotation", **host),
         node(2, start=5, took=5, name="launch", **host),
         node(3, start=10, took=9, name="rest", rest_of=2, time_parts="1:4 2:3", **host),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from traces import coll, node, trace
+from traces import coll, linked, node
 
-from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
+from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import replay
 from chakra_et.whatif import parse_edit
 
@@ -53,17 +53,7 @@ def step(transfers: list[int], merged: int = 1, at_once: bool = False) -> Trace:
     for number in moved:
         waits_for = moved[-1] if at_once else number
         on_host(AFTER, "copy_")
-    return graph(nodes, edges)
-
-
-def graph(nodes: list[dict[str, Any]], edges: list[tuple[int, int, EdgeKind]]) -> Trace:
-    made = trace(*nodes)
-    told = np.array([(t - 1, s, k) for t, s, k in edges], np.int64).reshape(-1, 3)
-    found = Edges.collect(
-        len(nodes), told[:, 0], told[:, 1].astype(np.uint64), told[:, 2].astype(np.uint8),
-        np.zeros(len(told), np.bool_),
-    )  # fmt: skip
-    return Trace(made.nodes, found, made.metadata)
+    return linked(nodes, edges)
 
 
 def edited(trace: Trace, text: str) -> Trace:
@@ -110,7 +100,7 @@ def test_transfers_of_two_steps_stay_apart() -> None:
                   coll(first + 3, start=10 * first + 2, took=9, thread=2)]  # fmt: skip
         edges += [(first + 2, first + 1, EdgeKind.CALL), (first + 2, first + 1, EdgeKind.PROGRAM),
                   (first + 3, first + 2, EdgeKind.THREAD)]  # fmt: skip
-    before = graph(nodes, edges)
+    before = linked(nodes, edges)
     assert edited(before, "merge:type=COMM_COLL=2") == before
 
 

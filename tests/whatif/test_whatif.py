@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import chakra
+from edits import durations, edited, spans
 from hypothesis import given
 from hypothesis import strategies as st
 from traces import coll, node, trace
@@ -18,7 +19,6 @@ from truth.programs import programs
 from chakra_et import ChakraError
 from chakra_et.files import write
 from chakra_et.model import Trace, TraceSet
-from chakra_et.replay import replay
 from chakra_et.whatif import ask, parse_edit
 
 EDITS = ["time:name~gemm=0.5", "time:name~relu=3", "time:gap=true=0.25", "straggler=0:1.5",
@@ -28,20 +28,6 @@ EDITS = ["time:name~gemm=0.5", "time:name~relu=3", "time:gap=true=0.25", "stragg
 def one(*statements: Statement) -> TraceSet:
     (run,) = play(Program([list(statements)]))
     return TraceSet({0: linked(run)})
-
-
-def edited(traces: TraceSet, *texts: str) -> TraceSet:
-    for text in texts:
-        traces, _ = parse_edit(text).apply(traces)
-    return traces
-
-
-def spans(traces: TraceSet) -> list[int]:
-    return [figures.span_ns for figures in replay(traces).figures.values()]
-
-
-def durations(traces: TraceSet) -> list[int]:
-    return [ns for trace in traces.values() for ns in trace.nodes.duration_ns.tolist()]
 
 
 @given(programs(), st.sampled_from(["time:name~gemm=1", "straggler=0:1", "jitter=0"]))
