@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from chakra_et.columns import NO_ROW, Mask, Rows, count_up
 from chakra_et.definitions import Kind
-from chakra_et.graph import topological_order
+from chakra_et.errors import ChakraError
+from chakra_et.graph import find_cycle, topological_order
 from chakra_et.model import (
     EdgeKind,
     Edges,
@@ -47,7 +48,8 @@ def with_copies(trace: Trace, parts: Parts) -> Trace:
     what came next comes after the last of them. What else a node waited for in its part, its copy
     waits for in its own; what it waited for elsewhere, all copies wait for; what waited for it
     waits for all of its copies. A copy lies as far behind the one before as the part is long, and
-    all that began after the part moves on.
+    all that began after the part moves on. Raises ChakraError for a part that waits, in between,
+    for what is none of it.
     """
     part_of = parts.of
     count = np.append(parts.copies, 0)[part_of] + 1
@@ -210,11 +212,26 @@ class _Copies:
 
 
 def _order(made: _Copies, old: Rows, copy: Rows, source: Rows, target: Rows) -> Rows:
-    """Numbers of nodes in an order in which edges lead forward, near that of the trace."""
+    """Numbers of nodes in an order in which edges lead forward, near that of the trace.
+
+    Raises ChakraError where there is none: all copies of a part would wait for what waits for them.
+    """
     place = np.lexsort((old, copy, made.places(old, copy)))
     where = np.empty(len(place), np.int64)
     where[place] = np.arange(len(place))
-    return place[topological_order(len(place), where[source], where[target])]
+    edges = len(place), where[source], where[target]
+    order = topological_order(*edges)
+    if len(order) < len(place):
+        circle = old[place[find_cycle(*edges)]]
+        nodes = made.trace.nodes
+        outside = int(circle[np.argmax(made.part_of[circle] == NO_ROW)])
+        raise ChakraError(
+            f"node {nodes.id[outside]}, {nodes.names[nodes.name_code[outside]]!r}, runs while a "
+            "part that is repeated waits for it, and is no part of it",
+            remedy="Name ranges that do all of their work themselves, or launch it: the backward "
+            "pass of a step may run on another thread.",
+        )
+    return place[order]
 
 
 def _move_on(trace: Trace, parts: Parts, changed: Trace, old: Rows, copy: Rows) -> None:

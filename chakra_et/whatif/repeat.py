@@ -73,7 +73,10 @@ def _repeated(trace: Trace, text: str, selector: str, wanted: int) -> tuple[Trac
     if not copies:
         return trace, 0
     parts = Parts(part_of, np.array(copies, np.int64), np.array(around, np.int64))
-    changed = with_copies(trace, parts)
+    try:
+        changed = with_copies(trace, parts)
+    except ChakraError as error:
+        raise ChakraError(f"{text}: {error.problem}", remedy=error.remedy) from error
     return changed, len(changed.nodes) - len(trace.nodes)
 
 

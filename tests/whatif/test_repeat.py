@@ -119,6 +119,18 @@ def test_what_cannot_be_repeated_is_refused(text: str) -> None:
         parse_edit(text).apply(TraceSet({0: program([2])}))
 
 
+def test_a_range_that_waits_for_another_thread_is_refused() -> None:
+    host: dict[str, Any] = {"is_cpu_op": True, "thread": 1}
+    before = linked([
+        node(1, start=0, took=5, name="step", inclusive_ns=40, category="user_annotation", **host),
+        node(2, start=5, took=5, name="forward", **host),
+        node(3, start=10, took=20, name="backward", is_cpu_op=True, thread=2),
+        node(4, start=30, took=9, name="optimizer", **host),
+    ], [(2, 1, P), (3, 2, EdgeKind.THREAD), (4, 2, P), (4, 3, EdgeKind.THREAD)])  # fmt: skip
+    with pytest.raises(ChakraError, match="node 3, 'backward', runs while a part that is repeated"):
+        repeated(before, 2, "name=step")
+
+
 def test_an_attribute_is_taken_as_often_as_its_node() -> None:
     nodes = program([1]).nodes
     again = nodes.take(np.array([2, 1, 2, 0, 2]))
