@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
-from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
+from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import network_of
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
@@ -199,6 +199,8 @@ def _removed(columns: Columns, chosen: Mask) -> Trace:
 
 def _in_one_line(trace: Trace, columns: Columns, work: Rows) -> Trace:
     """The trace with edges from each transfer to all work up to the next one, and to that."""
+    from chakra_et.whatif.transfers import with_waits
+
     device = trace.nodes.attributes.dense("device", 0, np.int64)[work]
     source: list[Rows] = []
     target: list[Rows] = []
@@ -212,12 +214,4 @@ def _in_one_line(trace: Trace, columns: Columns, work: Rows) -> Trace:
         before = (turn < len(transfers)) & ~meets
         source += [transfers[turn[after] - 1], order[before], transfers[:-1]]
         target += [order[after], transfers[turn[before]], transfers[1:]]
-    edges, added = trace.edges, np.concatenate(source)
-    changed = Edges.collect(
-        len(trace.nodes),
-        np.concatenate((edges.target, *target)),
-        np.concatenate((edges.source, trace.nodes.id[added])),
-        np.append(edges.kind, np.full(len(added), EdgeKind.EVENT, np.uint8)),
-        np.append(edges.inferred, np.ones(len(added), np.bool_)),
-    )
-    return Trace(trace.nodes, changed, trace.metadata)
+    return with_waits(trace, np.concatenate(source), np.concatenate(target), EdgeKind.EVENT)

@@ -54,14 +54,16 @@ def waited_for_at_once(trace: Trace) -> Trace | None:
     return with_waits(trace, transfers, goes_on)
 
 
-def with_waits(trace: Trace, sources: Rows, targets: Rows) -> Trace:
-    """The trace in which host nodes wait for some others, too."""
+def with_waits(
+    trace: Trace, sources: Rows, targets: Rows, kind: EdgeKind = EdgeKind.THREAD
+) -> Trace:
+    """The trace in which nodes wait for some others, too; where they do so already, as before."""
     edges = trace.edges
     changed = Edges.collect(
         len(trace.nodes),
         np.append(edges.target, targets),
         np.append(edges.source, trace.nodes.id[sources]),
-        np.append(edges.kind, np.full(len(sources), EdgeKind.THREAD, np.uint8)),
+        np.append(edges.kind, np.full(len(sources), kind, np.uint8)),
         np.append(edges.inferred, np.ones(len(sources), np.bool_)),
     )
     return Trace(trace.nodes, changed, trace.metadata)

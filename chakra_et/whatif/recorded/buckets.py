@@ -184,8 +184,7 @@ class _Rank:
         """Which node first needs the outcome of each old sum: what waits, else what reads it."""
         found = {}
         for one in sums:
-            readers = [int(self._parent[r]) if self._parent[r] >= 0 else r for r in one.readers]
-            if readers:
+            if one.readers:
                 found[one.row] = self._group_start(min(one.readers, key=self._order))
             else:
                 waiting = self.surgery.target[
@@ -200,9 +199,12 @@ class _Rank:
     def _order(self, row: int) -> int:
         return int(self._place_of[row])
 
+    def _caller_or_itself(self, row: int) -> int:
+        return int(self._parent[row]) if self._parent[row] >= 0 else row
+
     def _group_start(self, reader: int) -> int:
         """The first node of those that lead to a reader and no other sum: views of the bucket."""
-        first = int(self._parent[reader]) if self._parent[reader] >= 0 else reader
+        first = self._caller_or_itself(reader)
         names = self.trace.nodes.name_code
         before = self.surgery.preceding(first)
         name = names[before] if before is not None else -1
@@ -232,6 +234,5 @@ class _Rank:
             if place == 0 or not one.readers:
                 self.surgery.wait(waits[one.row], row, EdgeKind.SYNC, inferred=True)
             else:
-                reader = one.readers[place]
-                first = int(self._parent[reader]) if self._parent[reader] >= 0 else reader
+                first = self._caller_or_itself(one.readers[place])
                 self.surgery.wait(first, row, EdgeKind.SYNC, inferred=True)
