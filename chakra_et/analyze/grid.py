@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
 from chakra_et.scale.families import find_kin
 from chakra_et.scale.layout import find_layout
-from chakra_et.scale.sources import source_of
+from chakra_et.scale.sources import sources_of
 from chakra_et.tables.table import Table, texts
 
 RANK = "rank"
@@ -48,9 +47,7 @@ def places_of(traces: TraceSet) -> Places:
             f"ranks {ranks[:8]} are here: how they lie cannot be told",
             remedy="Give the traces of all ranks, numbered from 0.",
         )
-    sources = [
-        source_of(trace, rank, len(ranks), Path(f"rank {rank}")) for rank, trace in traces.items()
-    ]
+    sources = sources_of(traces)
     layout = find_layout(sources, find_kin(sources), None)
     axes = {
         axis: {rank: layout.grid.coordinate(axis, rank) for rank in ranks}

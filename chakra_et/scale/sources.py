@@ -13,7 +13,7 @@ import numpy as np
 
 from chakra_et.errors import ChakraError
 from chakra_et.files import read
-from chakra_et.model import Metadata, ProcessGroup, Trace
+from chakra_et.model import Metadata, ProcessGroup, Trace, TraceSet
 from chakra_et.scale.calls import Calls, groups_of, read_calls
 from chakra_et.search import trace_files
 
@@ -69,6 +69,16 @@ def read_sources(path: Path, step: Callable[[int, int], None]) -> list[Source]:
             )
         sources[rank] = source_of(trace, rank, len(files), file)
     return [sources[rank] for rank in sorted(sources)]
+
+
+def sources_of(traces: TraceSet) -> list[Source]:
+    """What the traces of all ranks of a run say, which are in memory: for questions alone.
+
+    Raises ChakraError where groups or peers cannot be told.
+    """
+    return [
+        source_of(trace, rank, len(traces), Path(f"rank {rank}")) for rank, trace in traces.items()
+    ]
 
 
 def source_of(trace: Trace, rank: int, world_size: int, path: Path) -> Source:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from chakra_et.scale.families import find_kin, spans
 from chakra_et.scale.plan import ScalePlan, plan_of
 from chakra_et.scale.programs import grown_programs
 from chakra_et.scale.sizes import Rule
-from chakra_et.scale.sources import Source, source_of
+from chakra_et.scale.sources import Source, sources_of
 from chakra_et.whatif.edit import Change, MissedError, with_parts
 from chakra_et.whatif.recorded.transfers import EXTRAPOLATED, RECORDED, common_times
 
@@ -87,11 +86,10 @@ def _check_parts(sources: list[Source], grid: Grid, axis: str, rank: int) -> Non
 def _sources(traces: TraceSet) -> list[Source]:
     if list(traces) != list(range(len(traces))):
         raise MissedError(f"all ranks from 0 on: there are {list(traces)[:8]}")
-    found: list[Source] = []
-    for rank, trace in traces.items():
-        told = source_of(trace, rank, len(traces), Path(f"rank {rank}"))
-        found.append(_Held(**vars(told), held=trace))
-    return found
+    return [
+        _Held(**vars(told), held=trace)
+        for told, trace in zip(sources_of(traces), traces.values(), strict=True)
+    ]
 
 
 def _plan(traces: TraceSet, count: int) -> ScalePlan | None:

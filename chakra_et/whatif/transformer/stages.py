@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +18,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
 from chakra_et.scale.families import find_kin
 from chakra_et.scale.layout import find_layout
-from chakra_et.scale.sources import source_of
+from chakra_et.scale.sources import sources_of
 from chakra_et.validators.view import ABSENT, TraceView
 from chakra_et.whatif.edit import MissedError
 
@@ -42,10 +41,7 @@ def grid_of(traces: TraceSet) -> tuple[Grid, dict[str, str]]:
     if most >= len(traces):
         raise MissedError(f"all ranks: groups have rank {most}, and there are {len(traces)} ranks")
     try:
-        sources = [
-            source_of(trace, rank, len(traces), Path(f"rank {rank}"))
-            for rank, trace in traces.items()
-        ]
+        sources = sources_of(traces)
         layout = find_layout(sources, find_kin(sources), None, metadata=False)
     except ChakraError as error:
         raise MissedError(f"how the ranks lie: {error.problem}", error.remedy or "") from error
