@@ -75,12 +75,20 @@ def _gaps(parts: TimeParts) -> list[OperatorTime]:
     return [OperatorTime(None, True, len(ns), took, 0, took)] if len(ns) else []
 
 
+def callers(trace: Trace) -> Rows:
+    """The row of the caller of each node, by edges of kind call; -1 where there is none."""
+    return _callers(trace, np.ones(len(trace.nodes), np.bool_))
+
+
 def callers_on_host(trace: Trace) -> Rows:
-    """The row of the caller of each host node, by edges of kind call; -1 where there is none."""
-    on_host = trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)
+    """The row of the caller of each host node, where that is one, too; else -1."""
+    return _callers(trace, trace.nodes.attributes.dense("is_cpu_op", False, np.bool_))
+
+
+def _callers(trace: Trace, among: npt.NDArray[np.bool_]) -> Rows:
     source, target = trace.source_rows(), trace.edges.target
     calls = (trace.edges.kind == EdgeKind.CALL) & (source >= 0)
-    calls &= on_host[target] & on_host[source]
+    calls &= among[target] & among[source]
     caller = np.full(len(trace.nodes), -1, np.int64)
     caller[target[calls]] = source[calls]
     return caller

@@ -8,6 +8,7 @@ import numpy as np
 
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import Trace, TraceSet
+from chakra_et.times import callers
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.sums import (
@@ -69,9 +70,7 @@ class _Rank:
         self._place_of = np.argsort(program_order(trace))
         self.provenance: Counter[str] = Counter()
         self.nodes = self.before = self.after = 0
-        self._parent = np.full(len(trace.nodes), -1, np.int64)
-        calls = (trace.edges.kind == EdgeKind.CALL) & (self.surgery.source >= 0)
-        self._parent[trace.edges.target[calls]] = self.surgery.source[calls]
+        self._parent = callers(trace)
 
     def run(self, cap: int) -> Trace:
         """The trace with buckets of so many bytes."""

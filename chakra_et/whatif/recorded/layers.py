@@ -18,6 +18,7 @@ import numpy.typing as npt
 from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import UNKNOWN_NS, Trace
+from chakra_et.times import callers
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import MissedError
 
@@ -50,9 +51,7 @@ class _Tree:
         self.trace = trace
         self.source = trace.source_rows()
         self.target, self.kind = trace.edges.target, trace.edges.kind
-        self.parent = np.full(len(trace.nodes), -1, np.int64)
-        calls = (self.kind == EdgeKind.CALL) & (self.source >= 0)
-        self.parent[self.target[calls]] = self.source[calls]
+        self.parent = callers(trace)
         self.names = np.array(trace.nodes.names, object)[trace.nodes.name_code]
         self.order = program_order(trace)
         self.place = np.argsort(self.order)

@@ -9,6 +9,7 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import Trace, TraceSet
+from chakra_et.times import callers
 from chakra_et.whatif.chains import CHAINS, program_order
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.buckets import rebucketed
@@ -75,6 +76,7 @@ class _Stack:
         self.surgery = Surgery(trace)
         self.order = program_order(trace)
         self.place = np.argsort(self.order)
+        self._parent = callers(trace)
         self._of_sums()
         self._of_gradients()
         self._known: dict[tuple[int, int, int], dict[tuple[int, int, int], int]] = {}
@@ -92,14 +94,13 @@ class _Stack:
 
     def _of_sums(self) -> None:
         """Sums are of no layer; what copies a gradient out of one is of the gradient's layer."""
-        parent = self._parents()
         for one in self.sums:
             self._label((one.row, one.call), -1)
-            self._label(np.flatnonzero(parent == one.call).tolist(), -1)
-            views = self._views(one, parent)
+            self._label(np.flatnonzero(self._parent == one.call).tolist(), -1)
+            views = self._views(one)
             for place, reader in enumerate(one.readers):
                 like = one.gradients[place]
-                rows = [reader, *([int(parent[reader])] if parent[reader] >= 0 else [])]
+                rows = [reader, *([int(self._parent[reader])] if self._parent[reader] >= 0 else [])]
                 rows += [views[place]] if views else []
                 self._label(rows, like)
 
@@ -109,18 +110,12 @@ class _Stack:
             self.step[row] = self.step[like] if like >= 0 else -1
             self.part[row] = 1
 
-    def _parents(self) -> Rows:
-        parent = np.full(len(self.trace.nodes), -1, np.int64)
-        calls = (self.surgery.kind == EdgeKind.CALL) & (self.surgery.source >= 0)
-        parent[self.surgery.target[calls]] = self.surgery.source[calls]
-        return parent
-
-    def _views(self, one: GradientSum, parent: Rows) -> list[int]:
+    def _views(self, one: GradientSum) -> list[int]:
         """The views of a bucket, one for each gradient, before the first that is copied out."""
         if not one.readers:
             return []
         first = one.readers[0]
-        first = int(parent[first]) if parent[first] >= 0 else first
+        first = int(self._parent[first]) if self._parent[first] >= 0 else first
         found: list[int] = []
         row = self.surgery.preceding(first)
         names = self.trace.nodes.name_code
@@ -144,7 +139,6 @@ class _Stack:
         sums = {row for one in self.sums for row in (one.row, one.call)}
         forward = np.flatnonzero((self.layer >= 0) & (self.part == 0))
         begin = self.trace.nodes.start_ns[forward].min() if len(forward) else 0
-        parent = self._parents()
         for row in self.order.tolist():
             if self.layer[row] >= 0 or row in sums or self.trace.nodes.start_ns[row] < begin:
                 continue
@@ -152,12 +146,11 @@ class _Stack:
                      if self.layer[s] >= 0 and self.part[s] == 1}  # fmt: skip
             latest = max((step for _, step in known), default=-1)
             mine = {layer for layer, step in known if step == latest}
+            caller = int(self._parent[row])
             if len(mine) == 1:
                 self.layer[row], self.step[row], self.part[row] = mine.pop(), latest, 1
-            elif parent[row] >= 0 and self.part[parent[row]] == 1 and self.layer[parent[row]] >= 0:
-                self.layer[row], self.step[row], self.part[row] = (
-                    self.layer[parent[row]], self.step[parent[row]], 1
-                )  # fmt: skip
+            elif caller >= 0 and self.part[caller] == 1 and self.layer[caller] >= 0:
+                self._label((row,), caller)
 
     def _like(self, row: int, layer: int) -> int | None:
         """The node of another layer that does what a node does in its own."""
