@@ -79,14 +79,19 @@ class Doubts:
     def _waits(self, forward_backward: ForwardBackward) -> tuple[HostTime, EdgeList]:
         """Host time, and the edges that times alone tell, into what waited for another thread.
 
-        A range of a backend ends where somebody has waited for it: that is no coincidence.
+        Waits that more than times tell of are left out: a range beside its thread ends where
+        somebody has waited for it, and who asks for a transfer and does nothing, or only waits, has
+        waited for that transfer, however late its worker closed the range.
         """
         asking = calls_of(self._table, self._device, Kind.WAIT_STREAM, Kind.WAIT_DEVICE)
         # Who asks whether work is done has slept since it last asked.
         awake = np.union1d(self._awake, calls_of(self._table, self._device, Kind.POLL))
         time = host_time(self._table, forward_backward, self._workers, awake, asking)
         edges = thread_edges(time)
-        told = np.isin(edges.source, self._workers.transfers)
+        workers = self._workers
+        awaited = np.append(time.awaited.goes_on, workers.waits)
+        told = np.isin(edges.source, workers.transfers) & np.isin(edges.target, awaited)
+        told |= np.isin(edges.source, self._table.beside)
         return time, edges.select(~told & (edges.evidence != Evidence.THREAD_NAMES))
 
     def _ended(self, time: HostTime) -> Rows:

@@ -16,6 +16,7 @@ from chakra_et.model import EdgeKind
 from chakra_et.replay import replay
 
 STEP_US = 1000
+WORKER = 4009
 CALL = "cudaLaunchKernel"
 
 
@@ -128,6 +129,35 @@ def test_a_thread_that_another_step_shows_to_have_slept_has_slept(tmp_path: Path
     """Its pause is time of its own then, so that the recording still replays as it was."""
     always, once = (linked(threads(*late), tmp_path) for late in ((20, 30, 10), (20, -30, 10)))
     assert [waits(always), waits(once)] == [3, 0]
+    assert tally(always, "steps", "thread") == (3, 3)
+    assert tally(once, "steps", "thread") == (0, 2)
+    for result in (always, once):
+        assert replay(result.trace).figures[0].span_error == 0
+
+
+def transfers(*late_us: float) -> Profile:
+    """In each step a worker runs a transfer, for which the thread that asked does not wait at once.
+
+    It does something else, then nothing until `late_us` after the transfer has ended; where it goes
+    on before that, it has slept.
+    """
+    profile = Profile()
+    for number, late in enumerate(late_us):
+        at, first = number * STEP_US, 10 * number
+        profile.op(f"ProfilerStep#{number}", at, STEP_US - 10, cat="user_annotation")
+        profile.op("c10d::allreduce_", at + 10, 20, rf_id=first + 1)
+        profile.op("gloo:all_reduce", at + 40, 460, rf_id=first + 2, tid=WORKER,
+                   cat="user_annotation")  # fmt: skip
+        profile.op("aten::other", at + 50, 100, rf_id=first + 3)
+        profile.op("aten::next", at + 500 + late, 100, rf_id=first + 4)
+    return profile
+
+
+def test_that_a_thread_waited_for_a_transfer_is_tested_where_times_alone_tell_it(
+    tmp_path: Path,
+) -> None:
+    always, once = (linked(transfers(*late), tmp_path) for late in ((2, 3, 1), (2, -30, 1)))
+    assert [int(result.trace.edges.inferred.sum()) for result in (always, once)] == [3, 0]
     assert tally(always, "steps", "thread") == (3, 3)
     assert tally(once, "steps", "thread") == (0, 2)
     for result in (always, once):
