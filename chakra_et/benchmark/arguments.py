@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from chakra_et.benchmark.schema import split
+from chakra_et.recording.libraries import element_bytes
 
 DTYPES: Final = {
     "float": "float32", "double": "float64", "int": "int32", "long int": "int64", "long": "int64",
@@ -30,14 +31,8 @@ DTYPES: Final = {
     "c10::qint32": "qint32",
 }  # fmt: skip
 """C++ names of element types, of all compilers, and PyTorch's."""
-WIDTHS: Final = {
-    "float32": 4, "float64": 8, "int32": 4, "int64": 8, "int16": 2, "int8": 1, "uint8": 1,
-    "bool": 1, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1, "complex64": 8,
-    "complex128": 16, "complex32": 4, "uint16": 2, "uint32": 4, "uint64": 8, "qint8": 1,
-    "quint8": 1, "qint32": 4,
-}  # fmt: skip
-"""Bytes of one element."""
+WIDTHS: Final = {name: element_bytes(name) for name in DTYPES.values()}
+"""Bytes of one element, by PyTorch's names of types."""
 MOST_BYTES: Final = 1 << 48
 """More memory than any machine has: a number beyond is damage."""
 NO_MEMORY: Final = "Tensor without memory"
