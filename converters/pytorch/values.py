@@ -18,13 +18,18 @@ def decoded(text: bytes) -> list[Any]:
     return values if isinstance(values, list) else []
 
 
+def tensors(value: Any) -> list[tuple[int, int]]:
+    """Elements, and bytes of each, of all tensors in decoded values, however they are nested."""
+    if not isinstance(value, list):
+        return []
+    if len(value) == 6 and isinstance(value[5], str) and all(map(is_int, value[:5])):
+        return [(value[3], value[4])]
+    return [tensor for item in value for tensor in tensors(item)]
+
+
 def tensor_bytes(value: Any) -> int:
     """The bytes of all tensors in decoded input values, however they are nested."""
-    if not isinstance(value, list):
-        return 0
-    if len(value) == 6 and isinstance(value[5], str) and all(map(is_int, value[:5])):
-        return int(value[3] * value[4])
-    return sum(map(tensor_bytes, value))
+    return sum(elements * width for elements, width in tensors(value))
 
 
 def first_shape(shapes: bytes) -> list[int] | None:

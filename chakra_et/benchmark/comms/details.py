@@ -15,7 +15,7 @@ import numpy as np
 
 from chakra_et.benchmark.comms.call import ROOTED
 from chakra_et.converters.pytorch.requests import read_request
-from chakra_et.converters.pytorch.values import decoded
+from chakra_et.converters.pytorch.values import decoded, tensors
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import NodeIO, Trace
 from chakra_et.recording.libraries import ANNOTATION, RECORD, REQUEST, operation
@@ -120,19 +120,14 @@ def _numbers(text: str | None) -> list[int]:
 def _by_tensors(given: NodeIO, values: list[Any], found: Details) -> None:
     """The elements and the type of the input tensors."""
     names = _DTYPE.findall(given.types.decode("utf-8", "replace"))
-    tensors = list(_tensors(values))
-    if tensors and names:
+    elements = _elements(values)
+    if elements and names:
         found.dtype = found.dtype or torch_dtype(names[0])
-        found.tensors = [elements for elements, _ in tensors]
+        found.tensors = elements
 
 
-def _tensors(value: Any) -> list[tuple[int, int]]:
-    """Elements, and bytes of each, of all tensors in decoded values, however they are nested."""
-    if not isinstance(value, list):
-        return []
-    if len(value) == 6 and isinstance(value[5], str) and all(map(is_int, value[:5])):
-        return [(value[3], value[4])]
-    return [tensor for item in value for tensor in _tensors(item)]
+def _elements(value: Any) -> list[int]:
+    return [elements for elements, _ in tensors(value)]
 
 
 def _by_record(values: list[Any], kind: str, found: Details) -> None:
@@ -157,8 +152,8 @@ def _by_request(name: str, given: NodeIO, values: list[Any], found: Details) -> 
         if isinstance(value, list) and value and all(map(is_int, value)):
             setattr(found, part, getattr(found, part) or value)
     if name == "c10d::alltoall_" and len(values) > 1:
-        found.takes = found.takes or [elements for elements, _ in _tensors(values[0])]
-        found.sends = found.sends or [elements for elements, _ in _tensors(values[1])]
+        found.takes = found.takes or _elements(values[0])
+        found.sends = found.sends or _elements(values[1])
     kinds = decoded(given.types)
     said = [v for v, k in zip(values, kinds, strict=False) if k == "Bool"]
     if said and found.is_async is None and isinstance(said[-1], bool):
