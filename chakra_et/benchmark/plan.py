@@ -5,7 +5,6 @@ It needs no PyTorch: everything in it comes from the trace.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -116,10 +115,6 @@ class Plan:
     def external_bytes(self) -> int:
         """The bytes of storages that are there from the start."""
         return sum(storage.bytes for storage in self.storages if storage.born < 0)
-
-    def skipped(self) -> Counter[str]:
-        """How many operations do not run, by reason."""
-        return Counter(o.reason for o in self.operations if o.reason)
 
 
 def plan_of(trace: Trace, choice: Choice = Choice()) -> Plan:

@@ -17,14 +17,10 @@ DELAY: Final = "DELAY"
 MESSAGES: Final = (SEND, RECV)
 BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl", "dry": ""}
 """What communicates, by where operators run."""
-REDUCING: Final = frozenset(
-    {
-        CollectiveType.ALL_REDUCE.name,
-        CollectiveType.REDUCE.name,
-        CollectiveType.REDUCE_SCATTER.name,
-        CollectiveType.REDUCE_SCATTER_BLOCK.name,
-    }
+REDUCE_SCATTERS: Final = frozenset(
+    {CollectiveType.REDUCE_SCATTER.name, CollectiveType.REDUCE_SCATTER_BLOCK.name}
 )
+"""Collectives of which each rank gets the sum of its part."""
 ROOTED: Final = frozenset(
     {
         CollectiveType.BROADCAST.name,

@@ -6,7 +6,7 @@ from enum import Enum
 
 from msgspec.structs import replace
 
-from chakra_et.benchmark.comms.call import DELAY, Call, Group
+from chakra_et.benchmark.comms.call import DELAY, REDUCE_SCATTERS, Call, Group
 from chakra_et.benchmark.comms.listing import Listing
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
@@ -79,10 +79,7 @@ def _tensors(
     members = len(call.group.ranks)
     if sends:
         return (sum(sends),)
-    if call.kind in (
-        CollectiveType.REDUCE_SCATTER.name,
-        CollectiveType.REDUCE_SCATTER_BLOCK.name,
-    ):
+    if call.kind in REDUCE_SCATTERS:
         return tuple(elements // members * len(left) for elements in call.tensors)
     if call.kind == CollectiveType.SCATTER.name:
         share = call.elements // members if rank == call.root else call.elements

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.benchmark.comms.call import RECV, SEND, Call
+from chakra_et.benchmark.comms.call import RECV, REDUCE_SCATTERS, SEND, Call
 from chakra_et.definitions import CollectiveType
 
 Values: TypeAlias = npt.NDArray[np.int64]
@@ -22,10 +22,6 @@ _EXACT: Final = {
 """The largest number up to which a type has every whole number; of others it is far larger."""
 _MOST: Final = 13
 _PERIOD: Final = 31
-_REDUCE_SCATTERS: Final = (
-    CollectiveType.REDUCE_SCATTER.name,
-    CollectiveType.REDUCE_SCATTER_BLOCK.name,
-)
 _IN_PLACE: Final = (
     CollectiveType.ALL_REDUCE.name,
     CollectiveType.REDUCE.name,
@@ -40,7 +36,7 @@ def in_place(call: Call) -> bool:
 
 def is_reduce_scatter(call: Call) -> bool:
     """Whether each rank gets the sum of its part."""
-    return call.kind in _REDUCE_SCATTERS
+    return call.kind in REDUCE_SCATTERS
 
 
 def output_sizes(call: Call, rank: int) -> tuple[int, ...]:
@@ -84,7 +80,7 @@ def _handed_in(call: Call, rank: int, number: int, elements: int) -> Values:
         return _part(call, rank, int(call.peer or 0), elements, number)
     if call.sends:
         sizes = call.sends
-    elif call.kind in (*_REDUCE_SCATTERS, CollectiveType.SCATTER.name):
+    elif call.kind in (*REDUCE_SCATTERS, CollectiveType.SCATTER.name):
         sizes = (elements // len(ranks),) * len(ranks)
     else:
         return _part(call, rank, 0, elements, number)
