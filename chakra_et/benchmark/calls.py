@@ -62,21 +62,6 @@ def read_call(nodes: Nodes, row: int, schema_text: str, known: Container[str] = 
     return Call(call.schema, call.inputs, call.outputs, reason)
 
 
-def registered_by(modules: tuple[str, ...], at_hand: bool) -> frozenset[str]:
-    """Namespaces that modules bring along: those that PyTorch knows once they are imported.
-
-    Where PyTorch is not `at_hand`, a module is taken to bring the namespace of its own name.
-    """
-    if not modules:
-        return frozenset()
-    if not at_hand:
-        return frozenset(part for module in modules for part in module.split("."))
-    import torch
-
-    names = torch._C._dispatch_get_all_op_names()
-    return frozenset(name.partition("::")[0] for name in names)
-
-
 def _decoded(nodes: Nodes, row: int, side: str) -> list[Any] | None:
     io = nodes.io(int((nodes.input_code if side == "input" else nodes.output_code)[row]))
     if io is None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chakra_et.benchmark.account import Account, account_of
-from chakra_et.benchmark.calls import registered_by
 from chakra_et.benchmark.certificate import Certificate, certificate
 from chakra_et.benchmark.kernels import KernelWriter
 from chakra_et.benchmark.plan import Choice, plan_of
@@ -20,6 +19,7 @@ from chakra_et.benchmark.torch_release import (
     expect_memory,
     has_overload,
     import_modules,
+    registered_by,
     release,
 )
 from chakra_et.benchmark.writer import OperatorWriter, Writer

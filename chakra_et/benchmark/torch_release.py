@@ -25,6 +25,21 @@ def import_modules(modules: tuple[str, ...]) -> None:
             ) from error
 
 
+def registered_by(modules: tuple[str, ...], at_hand: bool) -> frozenset[str]:
+    """Namespaces that modules bring along: those that PyTorch knows once they are imported.
+
+    Where PyTorch is not `at_hand`, a module is taken to bring the namespace of its own name.
+    """
+    if not modules:
+        return frozenset()
+    if not at_hand:
+        return frozenset(part for module in modules for part in module.split("."))
+    import torch
+
+    names = torch._C._dispatch_get_all_op_names()
+    return frozenset(name.partition("::")[0] for name in names)
+
+
 @cache
 def has_overload(path: str) -> bool:
     """Whether `torch.ops` has an overload such as `aten.add.Tensor`."""
