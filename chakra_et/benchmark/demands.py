@@ -224,9 +224,7 @@ def demands(operation: Operation, views: list[View]) -> list[Demand]:
     if operation.schema is None:
         return []
     find = _DEMANDS.get(operation.schema.qualified)
-    names = [argument.name for argument in operation.schema.arguments]
-    given = dict(zip(names, operation.inputs, strict=False))
-    return [] if find is None else list(find(given, views))
+    return [] if find is None else list(find(operation.given, views))
 
 
 def fills(plan: Plan) -> list[Fill]:

@@ -28,14 +28,12 @@ def on_the_host(operation: Operation) -> Operation:
     """An operation as the host runs it: itself, but for those that only a device has."""
     text = None if operation.schema is None else _OF_HOST.get(operation.schema.qualified)
     schema = parse_schema(text) if text else None
-    if schema is None or operation.schema is None:
+    if schema is None:
         return operation
-    return replace(operation, schema=schema, inputs=_arguments(operation.schema, operation, schema))
+    return replace(operation, schema=schema, inputs=_arguments(operation.given, schema))
 
 
-def _arguments(device: Schema, operation: Operation, host: Schema) -> list[Any]:
-    names = [argument.name for argument in device.arguments]
-    given = dict(zip(names, operation.inputs, strict=False))
+def _arguments(given: dict[str, Any], host: Schema) -> list[Any]:
     return [
         _VALUES.get(argument.name, given.get(_NAMES.get(argument.name, argument.name)))
         for argument in host.arguments

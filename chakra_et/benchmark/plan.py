@@ -73,6 +73,12 @@ class Operation:
     stream: int = NO_STREAM
     """The stream of the device on which it launched its first work."""
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """Its inputs by the names of the schema's arguments; none without a schema."""
+        arguments = () if self.schema is None else self.schema.arguments
+        return {a.name: value for a, value in zip(arguments, self.inputs, strict=False)}
+
 
 @dataclass(frozen=True)
 class Replaced:

@@ -48,16 +48,15 @@ def can_be_fewer(operation: Operation) -> bool:
 
 def fewer(operation: Operation, argument: Argument, was: Call, now: Call) -> str | None:
     """An argument for fewer ranks; None where it stays as it is."""
-    assert operation.schema is not None
     ranks, of = len(now.group.ranks), len(was.group.ranks)
-    names = [a.name for a in operation.schema.arguments]
-    value = operation.inputs[names.index(argument.name)]
+    given = operation.given
+    value = given[argument.name]
     if argument.name == "root_rank":
         return str(now.group.ranks.index(int(now.root or now.group.ranks[0])))
     if argument.name == "group_size":
         return str(ranks)
     splits = _SPLITS.get(argument.name) if operation.name == "c10d::alltoall_base_" else None
-    counts = operation.inputs[names.index(splits)] if splits else None
+    counts = given[splits] if splits else None
     if counts:
         left = [c for c, r in zip(counts, was.group.ranks, strict=True) if r in now.group.ranks]
         return f"rows(t[{value.view}], {left})" if isinstance(value, Ref) else str(left)
