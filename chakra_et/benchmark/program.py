@@ -14,7 +14,7 @@ from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.streams import stream_statements
 from chakra_et.benchmark.threads import recorded_threads
 from chakra_et.benchmark.unwritten import filled_outside
-from chakra_et.benchmark.views import AT_START, refs
+from chakra_et.benchmark.views import AT_START, View, refs
 from chakra_et.benchmark.writer import Writer
 from chakra_et.shown import number_of, shown
 from chakra_et.version import __version__
@@ -93,18 +93,12 @@ class Program:
 
     def refill(self, number: int, view: int, fill: Fill) -> None:
         """Give an operation a tensor of its own with values that it needs."""
-        self.steps[number].before.append(f"t[{view}] = {self.made(view, fill)}")
+        self.steps[number].before.append(f"t[{view}] = {made(self.plan, view, fill)}")
 
     def restore(self, number: int, view: int) -> None:
         """Have a tensor with the recorded shape where an operation returns another one."""
         fill = self.fills[self.plan.views[view].storage]
-        self.steps[number].run.append(f"t[{view}] = {self.made(view, fill)}")
-
-    def made(self, view: int, fill: Fill) -> str:
-        """An expression for a view in memory of its own."""
-        seen = self.plan.views[view]
-        size = self.plan.storages[seen.storage].bytes
-        return self._view(view, _storage(size, seen.dtype, seen.device, fill))
+        self.steps[number].run.append(f"t[{view}] = {made(self.plan, view, fill)}")
 
     def _step(self, number: int) -> Step:
         operation = self.plan.operations[number]
@@ -126,25 +120,20 @@ class Program:
         """Have a tensor that no operation has returned as it is."""
         if view in self._defined:
             return
-        storage = self.plan.storages[self.plan.views[view].storage]
+        seen = self.plan.views[view]
+        storage = self.plan.storages[seen.storage]
         at_start = storage.born == AT_START
         there = self._at_start if at_start else self._defined
         base = next((other for other in storage.views if other in there), None)
-        source = f"t[{base}]" if base is not None else self._memory(view)
+        if base is None:
+            tensor = made(self.plan, view, self.fills[seen.storage])
+        else:
+            tensor = _view(seen, f"t[{base}]")
         lines = self.start if at_start else step.before
-        lines.append(f"t[{view}] = {self._view(view, source)}")
+        lines.append(f"t[{view}] = {tensor}")
         self._defined.add(view)
         if at_start:
             self._at_start.add(view)
-
-    def _memory(self, view: int) -> str:
-        seen = self.plan.views[view]
-        size, fill = self.plan.storages[seen.storage].bytes, self.fills[seen.storage]
-        return _storage(size, seen.dtype, seen.device, fill)
-
-    def _view(self, view: int, source: str) -> str:
-        seen = self.plan.views[view]
-        return f"view({source}, {seen.dtype!r}, {seen.shape}, {seen.strides}, {seen.offset})"
 
     def _writer(self, operation: Operation) -> Writer | None:
         """Who writes an operation; nobody where it does not run, and then it has a reason."""
@@ -169,10 +158,9 @@ class Program:
             seen = self.plan.views[view]
             new = self.plan.storages[seen.storage].born == number and seen.dtype in WIDTHS
             if seen.storage in there:
-                source = f"t[{there[seen.storage]}]"
-                lines.append(f"t[{view}] = {self._view(view, source)}")
+                lines.append(f"t[{view}] = {_view(seen, f't[{there[seen.storage]}]')}")
             elif new:
-                lines.append(f"t[{view}] = {self.made(view, self._made_up(seen.storage))}")
+                lines.append(f"t[{view}] = {made(self.plan, view, self._made_up(seen.storage))}")
                 there[seen.storage] = view
         return lines
 
@@ -232,8 +220,16 @@ class Program:
         )
 
 
-def _storage(size: int, dtype: str, device: str, fill: Fill) -> str:
-    return f"storage({size}, {dtype!r}, {device!r}, {_values(fill)})"
+def made(plan: Plan, view: int, fill: Fill) -> str:
+    """An expression for a view in memory of its own."""
+    seen = plan.views[view]
+    size = plan.storages[seen.storage].bytes
+    memory = f"storage({size}, {seen.dtype!r}, {seen.device!r}, {_values(fill)})"
+    return _view(seen, memory)
+
+
+def _view(seen: View, memory: str) -> str:
+    return f"view({memory}, {seen.dtype!r}, {seen.shape}, {seen.strides}, {seen.offset})"
 
 
 def _values(fill: Fill) -> str:

@@ -13,8 +13,9 @@ import numpy as np
 from chakra_et.benchmark import reasons
 from chakra_et.benchmark.comms.call import DELAY, SEND, Call, Group
 from chakra_et.benchmark.comms.fewer import can_be_fewer, fewer
+from chakra_et.benchmark.demands import Fill
 from chakra_et.benchmark.plan import Kind, Operation, Plan
-from chakra_et.benchmark.program import Program
+from chakra_et.benchmark.program import Program, made
 from chakra_et.benchmark.schema import Argument
 from chakra_et.benchmark.selection import COMMUNICATION
 from chakra_et.benchmark.views import Ref, refs
@@ -28,6 +29,7 @@ _WRAP: Final = "_c10d_functional::_wrap_tensor_autograd"
 _GROUP: Final = "ProcessGroup"
 _FROM_ROOT: Final = (CollectiveType.GATHER.name, CollectiveType.SCATTER.name)
 _REDUCTION: Final = "ReduceOp"
+_FILL: Final = Fill("floats")
 
 
 @dataclass
@@ -200,16 +202,9 @@ def _is_given(argument: Argument, value: Any) -> bool:
 
 def _memory(plan: Plan, number: int) -> list[str]:
     """What an operation returns that does not run, in memory of its own."""
-    lines = []
     taken = set(refs(plan.operations[number].inputs))
-    for view in dict.fromkeys(refs(plan.operations[number].outputs)):
-        shown = plan.views[view]
-        if view not in taken:
-            size = plan.storages[shown.storage].bytes
-            made = f'storage({size}, "{shown.dtype}", "{shown.device}", "floats")'
-            told = f'"{shown.dtype}", {shown.shape}, {shown.strides}, {shown.offset}'
-            lines.append(f"t[{view}] = view({made}, {told})")
-    return lines
+    new = [view for view in refs(plan.operations[number].outputs) if view not in taken]
+    return [f"t[{view}] = {made(plan, view, _FILL)}" for view in dict.fromkeys(new)]
 
 
 def _argument(argument: Argument, value: Any, group: str) -> str:
