@@ -23,6 +23,7 @@ from chakra_et.cli.targets import (
     VerboseOption,
 )
 from chakra_et.cli.terminal import console_for, say
+from chakra_et.cli.window import AnnotationOption, StepsOption
 from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import Conversions, convert_files, names_a_file
 from chakra_et.errors import ChakraError
@@ -96,21 +97,8 @@ def convert_command(
         bool,
         typer.Option("--strict", help="Refuse damaged input instead of repairing it."),
     ] = False,
-    steps: Annotated[
-        str | None,
-        typer.Option(
-            "--steps", metavar="A..B", help="Only these profiler steps.", show_default=False
-        ),
-    ] = None,
-    annotation: Annotated[
-        str | None,
-        typer.Option(
-            "--annotation",
-            metavar="NAME",
-            help="Only what lies within this annotation.",
-            show_default=False,
-        ),
-    ] = None,
+    steps: StepsOption = None,
+    annotation: AnnotationOption = None,
     align_clocks: Annotated[
         bool,
         typer.Option(

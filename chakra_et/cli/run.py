@@ -23,6 +23,7 @@ from chakra_et.cli.communication import (
 from chakra_et.cli.progress import working
 from chakra_et.cli.tables import show
 from chakra_et.cli.terminal import console_for, print_json, say, show_rows, size
+from chakra_et.cli.window import AnnotationOption, StepsOption
 from chakra_et.errors import ChakraError
 from chakra_et.shown import number_of
 
@@ -99,21 +100,8 @@ def run_command(
             show_default=False,
         ),
     ] = None,
-    steps: Annotated[
-        str | None,
-        typer.Option(
-            "--steps", metavar="A..B", help="Only these profiler steps.", show_default=False
-        ),
-    ] = None,
-    annotation: Annotated[
-        str | None,
-        typer.Option(
-            "--annotation",
-            metavar="NAME",
-            help="Only what annotations of this name enclose.",
-            show_default=False,
-        ),
-    ] = None,
+    steps: StepsOption = None,
+    annotation: AnnotationOption = None,
     gaps: Annotated[
         Gaps, typer.Option("--gaps", help="Wait between operations as recorded, or never.")
     ] = Gaps.NONE,
