@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.console import Console
 
-from chakra_et.benchmark.comms.call import BACKENDS
-from chakra_et.benchmark.comms.call import Settings as Communication
 from chakra_et.cli.all_ranks import RanksName, RanksOption, expect_own_ranks, run_all
 from chakra_et.cli.communication import (
     OneByOneOption,
@@ -175,6 +173,9 @@ def run_command(
     bandwidths stand beside the recorded times.
     """
     if mode is Mode.COMMUNICATION:
+        from chakra_et.benchmark.comms.call import BACKENDS
+        from chakra_et.benchmark.comms.call import Settings as Communication
+
         told = Communication(
             backend=BACKENDS[back_end.value],
             warmup=warmup,
