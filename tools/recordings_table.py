@@ -55,6 +55,8 @@ def _edges_left_out(conversion: Conversion) -> int:
 
 
 def main() -> None:
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
     release, directory = sys.argv[1:]
     print(HEAD)
     print(row(release, Path(directory)))
