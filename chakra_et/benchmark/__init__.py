@@ -12,6 +12,7 @@ From the trace to the program, one room after the other:
 - `runtime`: what each program holds of it; needs PyTorch alone
 - `threads`: how many an operator had in the recording
 - `account`: what runs and what does not, in figures
+- `choices`: what a run can be asked for
 
 So far nothing needs PyTorch. What follows does:
 

@@ -42,17 +42,25 @@ _FLOATS: Final = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan"
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """A tensor as a node shows it: a view of a storage. Offset and strides count elements."""
+class View:
+    """A tensor as operations see it: a view of a storage. Offset and strides count elements."""
 
     storage: int
-    """The recorded id; memory that was freed gives its id to what comes after."""
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
     """PyTorch's name of it, or the recorded one where PyTorch's is not known."""
     device: str
+
+
+@dataclass(frozen=True)
+class Tensor(View):
+    """A tensor as a node shows it, with the bytes of an element.
+
+    Its storage is the recorded id: memory that was freed gives its id to what comes after.
+    """
+
     width: int
 
     @property

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from chakra_et.benchmark.arguments import View
 from chakra_et.benchmark.plan import Operation, Plan
-from chakra_et.benchmark.views import Ref, View, refs
+from chakra_et.benchmark.views import Ref, refs
 
 _MOST: Final = 1 << 62
 INTEGERS: Final = frozenset(

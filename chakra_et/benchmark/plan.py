@@ -14,12 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from chakra_et.benchmark import reasons
+from chakra_et.benchmark.arguments import View
 from chakra_et.benchmark.calls import Call, read_call
 from chakra_et.benchmark.host_tree import HostTree
 from chakra_et.benchmark.lifetimes import keep_gradients
 from chakra_et.benchmark.schema import Schema
 from chakra_et.benchmark.selection import COMMUNICATION, Candidates, Selection, select
-from chakra_et.benchmark.views import Memory, Storage, View
+from chakra_et.benchmark.views import Memory, Storage
 from chakra_et.benchmark.window import nodes_in
 from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from chakra_et.benchmark.arguments import WIDTHS
+from chakra_et.benchmark.arguments import WIDTHS, View
+from chakra_et.benchmark.choices import StandIn
 from chakra_et.benchmark.demands import Fill, fills
 from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.streams import stream_statements
 from chakra_et.benchmark.threads import recorded_threads
 from chakra_et.benchmark.unwritten import filled_outside
-from chakra_et.benchmark.views import AT_START, View, refs
+from chakra_et.benchmark.views import AT_START, refs
 from chakra_et.benchmark.writer import Writer
 from chakra_et.shown import number_of, shown
 from chakra_et.version import __version__
@@ -23,14 +23,6 @@ _RUNTIME: Final = Path(__file__).with_name("runtime.py")
 _PART: Final = 200
 """Operations in one function of the program: a reader can find them, and Python compiles them."""
 _NOTHING: Final = Fill("none")
-
-
-class StandIn(Enum):
-    """What takes the place of an operation that does not run."""
-
-    SKIP = "skip"
-    SPIN = "spin"
-    SLEEP = "sleep"
 
 
 @dataclass

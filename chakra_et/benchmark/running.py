@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chakra_et.benchmark.account import Account, account_of
 from chakra_et.benchmark.certificate import Certificate, certificate
+from chakra_et.benchmark.choices import BackEnd
 from chakra_et.benchmark.kernels import KernelWriter
 from chakra_et.benchmark.plan import Choice, plan_of
 from chakra_et.benchmark.program import Program, Style
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
 Step: TypeAlias = Callable[[int, int], None]
 """Takes how many iterations are done, of how many."""
-
-
-class BackEnd(str, Enum):
-    """Where a program runs; `dry` says what would run, and needs no PyTorch."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    DRY = "dry"
 
 
 @dataclass(frozen=True)

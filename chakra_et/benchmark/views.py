@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from chakra_et.benchmark.arguments import Tensor, Value, tensors
+from chakra_et.benchmark.arguments import Tensor, Value, View, tensors
 
 AT_START: Final = -1
 """The birth of a storage that is there before the first operation."""
@@ -21,18 +21,6 @@ class Ref:
     """A tensor in the inputs or outputs of an operation: the number of its view."""
 
     view: int
-
-
-@dataclass(frozen=True)
-class View:
-    """A tensor as operations see it; offset and strides in elements."""
-
-    storage: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: str
-    device: str
 
 
 @dataclass

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from rich.console import Console
 
-from chakra_et.cli.communication import ShrinkName, show_communication
+from chakra_et.benchmark.choices import BackEnd, ShrinkAs
+from chakra_et.cli.communication import show_communication
 from chakra_et.cli.progress import working
 from chakra_et.cli.terminal import console_for, print_json, say
 from chakra_et.errors import ChakraError
@@ -43,7 +44,7 @@ def run_all(
     source: Path,
     settings: Settings,
     shrink: int | None,
-    shrink_as: ShrinkName,
+    shrink_as: ShrinkAs,
     timeout_s: float,
     emit: Path | None,
     as_json: bool,
@@ -51,12 +52,11 @@ def run_all(
 ) -> None:
     """Run all operators of all ranks; `show` says what came of one."""
     from chakra_et.benchmark.comms.job import prepare
-    from chakra_et.benchmark.comms.shrink import ShrinkAs
     from chakra_et.loading import load
 
     with working("reading the traces"):
         traces = load(source)
-        job = prepare(traces, shrink, ShrinkAs(shrink_as.value))
+        job = prepare(traces, shrink, shrink_as)
     done = _run(traces, job, settings, timeout_s, emit)
     if done is None:
         return
@@ -76,7 +76,6 @@ def _run(
 ) -> AllRanks | None:
     from chakra_et.benchmark.comms.all_ranks import dry_run, run_all_ranks
     from chakra_et.benchmark.launcher import launched
-    from chakra_et.benchmark.running import BackEnd
 
     if settings.back_end is BackEnd.DRY:
         return dry_run(traces, job, settings)
@@ -88,11 +87,11 @@ def _run(
         return run_all_ranks(traces, job, settings, timeout_s, emit)
 
 
-def expect_own_ranks(ranks: RanksName, emit: Path | None, back_end: str) -> None:
+def expect_own_ranks(ranks: RanksName, emit: Path | None, back_end: BackEnd) -> None:
     """Raises ChakraError where programs of all ranks are asked for, and nobody can write them."""
     from chakra_et.benchmark.launcher import launched
 
-    if ranks is RanksName.AUTO and emit is not None and (launched() or back_end == "dry"):
+    if ranks is RanksName.AUTO and emit is not None and (launched() or back_end is BackEnd.DRY):
         raise ChakraError(
             "--emit of all ranks starts them itself, to rehearse their programs",
             remedy="Leave out torchrun and --back-end dry, or --ranks auto.",

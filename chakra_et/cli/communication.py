@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 from rich.console import Console
 
+from chakra_et.benchmark.choices import BackEnd, ShrinkAs
 from chakra_et.cli.progress import working
 from chakra_et.cli.tables import show
 from chakra_et.cli.terminal import WARNING, Row, console_for, print_json, say, show_rows, size
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from chakra_et.benchmark.comms.call import Settings
     from chakra_et.benchmark.comms.figures import Figures
     from chakra_et.benchmark.comms.job import Job
-
-
-class ShrinkName(str, Enum):
-    """What becomes of a collective of which some ranks are left out."""
-
-    GROUP = "group"
-    DELAY = "delay"
 
 
 ShrinkOption: TypeAlias = Annotated[
@@ -40,7 +33,7 @@ ShrinkOption: TypeAlias = Annotated[
     ),
 ]
 ShrinkAsOption: TypeAlias = Annotated[
-    ShrinkName,
+    ShrinkAs,
     typer.Option(
         "--shrink-as",
         help="What a collective of more ranks becomes: one of those that run, or a delay.",
@@ -63,23 +56,22 @@ _WRONG: Final = 5
 
 def run_communication(
     source: Path,
-    back_end: str,
+    back_end: BackEnd,
     shrink: int | None,
-    shrink_as: ShrinkName,
+    shrink_as: ShrinkAs,
     settings: Settings,
     as_json: bool,
 ) -> None:
     """Run the collectives and messages of a recording; exit code 1 where results are wrong."""
     from chakra_et.benchmark.comms.job import prepare, run_job
-    from chakra_et.benchmark.comms.shrink import ShrinkAs
     from chakra_et.benchmark.launcher import launched
     from chakra_et.loading import load
 
     def job() -> Job:
         with working("reading the traces"):
-            return prepare(load(source), shrink, ShrinkAs(shrink_as.value))
+            return prepare(load(source), shrink, shrink_as)
 
-    if back_end == "dry":
+    if back_end is BackEnd.DRY:
         figures: Figures | None = job().figures()
     elif launched():
         from chakra_et.benchmark.comms.torchrun import run_as_rank

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.console import Console
 
+from chakra_et.benchmark.choices import BackEnd, ShrinkAs, StandIn
 from chakra_et.cli.all_ranks import RanksName, RanksOption, expect_own_ranks, run_all
 from chakra_et.cli.communication import (
     OneByOneOption,
     ShrinkAsOption,
-    ShrinkName,
     ShrinkOption,
     TimeoutOption,
     run_communication,
@@ -45,27 +45,11 @@ EXAMPLES: Final = {
 _SHOWN: Final = 12
 
 
-class BackEndName(str, Enum):
-    """Where operators run."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    DRY = "dry"
-
-
 class Mode(str, Enum):
     """What of a recording runs."""
 
     FULL = "full"
     COMMUNICATION = "communication"
-
-
-class StandInName(str, Enum):
-    """What takes the place of an operation that cannot run."""
-
-    SKIP = "skip"
-    SPIN = "spin"
-    SLEEP = "sleep"
 
 
 class Gaps(str, Enum):
@@ -86,8 +70,8 @@ def run_command(
         ),
     ] = Mode.FULL,
     back_end: Annotated[
-        BackEndName, typer.Option("--back-end", help="Where to run; dry only says what would run.")
-    ] = BackEndName.CPU,
+        BackEnd, typer.Option("--back-end", help="Where to run; dry only says what would run.")
+    ] = BackEnd.CPU,
     rank: Annotated[
         int | None,
         typer.Option(
@@ -104,9 +88,9 @@ def run_command(
         Gaps, typer.Option("--gaps", help="Wait between operations as recorded, or never.")
     ] = Gaps.NONE,
     stand_in: Annotated[
-        StandInName,
+        StandIn,
         typer.Option("--stand-in", help="What takes the time of operators that cannot run."),
-    ] = StandInName.SKIP,
+    ] = StandIn.SKIP,
     module: Annotated[
         list[str] | None,
         typer.Option(
@@ -156,7 +140,7 @@ def run_command(
     ] = None,
     ranks: RanksOption = RanksName.ONE,
     shrink: ShrinkOption = None,
-    shrink_as: ShrinkAsOption = ShrinkName.GROUP,
+    shrink_as: ShrinkAsOption = ShrinkAs.GROUP,
     one_by_one: OneByOneOption = False,
     timeout: TimeoutOption = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
@@ -184,26 +168,26 @@ def run_command(
             one_by_one=one_by_one,
             gaps=gaps is Gaps.RECORDED,
         )
-        run_communication(source, back_end.value, shrink, shrink_as, told, as_json)
+        run_communication(source, back_end, shrink, shrink_as, told, as_json)
         return
-    from chakra_et.benchmark.program import StandIn, Style
-    from chakra_et.benchmark.running import BackEnd, Settings, prepare, run
+    from chakra_et.benchmark.program import Style
+    from chakra_et.benchmark.running import Settings, prepare, run
     from chakra_et.benchmark.running import emit as write
     from chakra_et.linker.window.cut import window
 
     settings = Settings(
-        BackEnd(back_end.value),
+        back_end,
         window(steps, annotation),
         tuple(module or ()),
         kernels,
-        Style(StandIn(stand_in.value), gaps is Gaps.RECORDED),
+        Style(stand_in, gaps is Gaps.RECORDED),
         warmup,
         iterations,
         seed,
         threads,
         record,
     )
-    expect_own_ranks(ranks, emit, back_end.value)
+    expect_own_ranks(ranks, emit, back_end)
     if ranks is RanksName.AUTO:
         run_all(source, settings, shrink, shrink_as, timeout, emit, as_json, _show)
         return

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chakra_et.benchmark.choices import ShrinkAs
 from chakra_et.benchmark.comms.agree import agree
 from chakra_et.benchmark.comms.call import DELAY, RECV, SEND, Call, Group
 from chakra_et.benchmark.comms.listing import Listing
-from chakra_et.benchmark.comms.shrink import ShrinkAs, shrink, shrunk
+from chakra_et.benchmark.comms.shrink import shrink, shrunk
 from chakra_et.benchmark.comms.values import inputs, output_sizes, outputs
 from chakra_et.definitions import CollectiveType
 

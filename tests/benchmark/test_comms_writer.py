@@ -8,11 +8,11 @@ from typing import Any
 from traces import COMP, coll, node, recv, run, send, trace
 
 from chakra_et.benchmark import reasons
+from chakra_et.benchmark.choices import BackEnd, ShrinkAs
 from chakra_et.benchmark.comms.all_ranks import dry_run, parts_of, program_of
 from chakra_et.benchmark.comms.job import prepare
-from chakra_et.benchmark.comms.shrink import ShrinkAs
 from chakra_et.benchmark.program import Program
-from chakra_et.benchmark.running import BackEnd, Settings
+from chakra_et.benchmark.running import Settings
 from chakra_et.definitions import CollectiveType
 from chakra_et.model import EdgeKind, TraceSet
 

@@ -12,9 +12,10 @@ from command import chakra
 from host_operators import Operators, T
 from places import ROOT
 
+from chakra_et.benchmark.choices import StandIn
 from chakra_et.benchmark.kernels import KernelWriter
 from chakra_et.benchmark.plan import plan_of
-from chakra_et.benchmark.program import Program, StandIn, Style
+from chakra_et.benchmark.program import Program, Style
 from chakra_et.benchmark.writer import OperatorWriter
 from chakra_et.loading import load
 from chakra_et.model import Trace

@@ -14,9 +14,9 @@ from pathlib import Path
 import gloo_programs
 import pytest
 
+from chakra_et.benchmark.choices import ShrinkAs
 from chakra_et.benchmark.comms.call import RankOutcome
 from chakra_et.benchmark.comms.job import prepare
-from chakra_et.benchmark.comms.shrink import ShrinkAs
 from chakra_et.benchmark.running import Outcome
 from chakra_et.loading import load
 

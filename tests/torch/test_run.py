@@ -20,9 +20,10 @@ from chakra_et import validate, write
 from chakra_et.benchmark import reasons
 from chakra_et.benchmark.account import account_of
 from chakra_et.benchmark.certificate import certificate
+from chakra_et.benchmark.choices import BackEnd, StandIn
 from chakra_et.benchmark.execution import Execution
-from chakra_et.benchmark.program import Program, StandIn, Style
-from chakra_et.benchmark.running import BackEnd, Settings, emit, prepare, rehearsed, run
+from chakra_et.benchmark.program import Program, Style
+from chakra_et.benchmark.running import Settings, emit, prepare, rehearsed, run
 from chakra_et.definitions import Kind
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load

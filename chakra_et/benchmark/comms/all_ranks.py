@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from chakra_et.benchmark.certificate import certificate
+from chakra_et.benchmark.choices import BackEnd
 from chakra_et.benchmark.comms.call import BACKENDS, Call, Group, RankOutcome
 from chakra_et.benchmark.comms.figures import Figures
 from chakra_et.benchmark.comms.job import Job
@@ -16,7 +17,7 @@ from chakra_et.benchmark.comms.writer import CommunicationWriter, wait_where_nee
 from chakra_et.benchmark.launcher import launch
 from chakra_et.benchmark.plan import Choice
 from chakra_et.benchmark.program import Program
-from chakra_et.benchmark.running import BackEnd, Outcome, Settings, prepare, run
+from chakra_et.benchmark.running import Outcome, Settings, prepare, run
 from chakra_et.benchmark.torch_release import has_overload
 from chakra_et.files import write
 from chakra_et.model import Trace, TraceSet

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chakra_et.benchmark.choices import ShrinkAs
 from chakra_et.benchmark.comms.agree import agree
 from chakra_et.benchmark.comms.call import Plan, RankOutcome, Settings
 from chakra_et.benchmark.comms.figures import Figures, figures_of
 from chakra_et.benchmark.comms.listing import Listing, list_calls
 from chakra_et.benchmark.comms.meeting import expect_meeting, expect_ranks, unmet
-from chakra_et.benchmark.comms.shrink import ShrinkAs, kept_traces, shrink
+from chakra_et.benchmark.comms.shrink import kept_traces, shrink
 from chakra_et.benchmark.launcher import launch
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet

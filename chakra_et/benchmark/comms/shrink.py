@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from msgspec.structs import replace
 
+from chakra_et.benchmark.choices import ShrinkAs
 from chakra_et.benchmark.comms.call import DELAY, REDUCE_SCATTERS, Call, Group
 from chakra_et.benchmark.comms.listing import Listing
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-
-
-class ShrinkAs(str, Enum):
-    """What becomes of a collective of which some ranks are left out."""
-
-    GROUP = "group"
-    """The ranks that are left call it among themselves; one alone waits as long as recorded."""
-    DELAY = "delay"
-    """Each rank waits as long as was recorded."""
 
 
 def kept_traces(traces: TraceSet, ranks: int) -> TraceSet:
