@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from places import DATA
+from places import DATA, NO_DATA
 
 # "ci" tries the same inputs on every run, so that a change passes or fails by what it changes.
 for name, examples, same in (("quick", 30, False), ("ci", 100, True), ("thorough", 1000, False)):
@@ -27,7 +27,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def data() -> Path:
     """The directory of real traces; a test that needs one which is not there is skipped."""
     if not DATA.is_dir():
-        pytest.skip(f"no real traces at {DATA}: name their directory in CHAKRA_ET_DATA")
+        pytest.skip(NO_DATA)
     return DATA
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from accounts import converted
-from places import DATA, EXAMPLES
+from places import DATA, EXAMPLES, each_of
 from traces_index import trace_files
 
 import chakra_et
@@ -23,7 +23,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", each_of(FILES))
 def test_every_file_is_read_whole(name: str) -> None:
     path = DATA / name
     view = open_input(path).view
@@ -39,7 +39,7 @@ def test_every_file_is_read_whole(name: str) -> None:
     assert report.device_events.kept == report.device_events.total
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", each_of(PAIRS))
 def test_every_pair_converts(name: str) -> None:
     report = converted(DATA / name, DATA / name.replace("host", "device")).report
     assert report.joins[0].matched >= 0.9 * report.joins[0].of
