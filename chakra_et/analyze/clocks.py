@@ -3,7 +3,8 @@
 All members of a communication end together (Lumos, dPRO). So the ends of what two ranks did
 together differ by what their clocks do. For each pair of ranks the median of these differences is
 taken, and the slope over time (Theil and Sen); the clocks are those that fit all pairs best (least
-squares).
+squares). A replay needs no more than one whole offset for each rank, and takes it from one chain of
+pairs (`replay.planning.clock_offsets`).
 """
 
 from __future__ import annotations

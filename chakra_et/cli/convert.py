@@ -160,13 +160,20 @@ def convert_command(
     """
     if output is None:
         raise ChakraError("no output", remedy="Say where to write with -o OUT.")
-    if files and (host is not None or device is not None):
-        raise ChakraError(
-            "both FILE and --host or --device",
-            remedy="Give only files, which are recognised by content, or name each with an option.",
-        )
     if target is not None:
         expect_directory(output)
+        _refuse_shards(shard)
+    workers = workers_asked(jobs)
+    if files:
+        _refuse_named_files(host, device)
+    else:
+        _refuse_for_pairs(
+            jobs=workers,
+            resume=resume or None,
+            shard=shard,
+            executor=executor,
+            prefix=None if target is not None else prefix,
+        )
     options: Any = {
         "rank": rank,
         "strict": strict,
@@ -175,20 +182,7 @@ def convert_command(
         "align_clocks": align_clocks,
     }
     written = None if target is not None else output
-    workers = workers_asked(jobs)
-    if not files:
-        _refuse_for_pairs(
-            jobs=workers,
-            resume=resume or None,
-            shard=shard,
-            executor=executor,
-            prefix=None if target is not None else prefix,
-        )
     name = prefix or "trace"
-    if shard is not None and target is not None:
-        raise ChakraError(
-            "--for needs all ranks", remedy="Convert and merge the shards, then run chakra fix."
-        )
     with working("converting", lines=not quiet) as step, _executor(executor, workers) as cluster:
         if files:
             conversions = convert_files(
@@ -213,14 +207,7 @@ def convert_command(
         write_json(_content(conversions, cured, alone), report)
     if not quiet:
         taken = any(is_standard_output(path) for path in (output, report) if path is not None)
-        console = console_for(stderr=taken)
-        if shard is not None:
-            count = number_of(len(conversions), "rank")
-            say(console, f"shard {shard}: {count}; chakra merge {output} when all are done", "bold")
-        else:
-            show_conversions(console, conversions, verbose)
-        if cured is not None:
-            _show_cured(console, output, cured)
+        _show(console_for(stderr=taken), conversions, cured, output, shard, verbose)
     show_failures(conversions)
     if conversions.failures or (cured is not None and cured.left.exit_code()):
         raise typer.Exit(1)
@@ -247,6 +234,23 @@ def workers_asked(text: str) -> int | None:
             f"--jobs {text}: expected auto, or 1 or more", remedy="Give --jobs 1, or more."
         )
     return int(text)
+
+
+def _refuse_named_files(*named: Path | None) -> None:
+    """Raises ChakraError for files that are named by an option, beside files that are not."""
+    if any(path is not None for path in named):
+        raise ChakraError(
+            "both FILE and --host or --device",
+            remedy="Give only files, which are recognised by content, or name each with an option.",
+        )
+
+
+def _refuse_shards(shard: str | None) -> None:
+    """Raises ChakraError for a shard, where all ranks are needed."""
+    if shard is not None:
+        raise ChakraError(
+            "--for needs all ranks", remedy="Convert and merge the shards, then run chakra fix."
+        )
 
 
 def _refuse_for_pairs(**options: Any) -> None:
@@ -285,8 +289,22 @@ def _cure(
     return cured
 
 
-def _show_cured(console: Console, output: Path, cured: Cured) -> None:
-    from chakra_et.cli.fix import show_cures
+def _show(
+    console: Console,
+    conversions: Conversions,
+    cured: Cured | None,
+    output: Path,
+    shard: str | None,
+    verbose: bool,
+) -> None:
+    """What became of every record; of a shard, how many ranks it has."""
+    if shard is not None:
+        count = number_of(len(conversions), "rank")
+        say(console, f"shard {shard}: {count}; chakra merge {output} when all are done", "bold")
+    else:
+        show_conversions(console, conversions, verbose)
+    if cured is not None:
+        from chakra_et.cli.fix import show_cures
 
-    say(console, f"{output}:", "bold")
-    show_cures(console, cured)
+        say(console, f"{output}:", "bold")
+        show_cures(console, cured)

@@ -73,13 +73,24 @@ class Parts:
         Those that were published lie in the target; they become parts again.
         """
         for place, told in enumerate(record.outputs):
-            part = self.output(key, place)
-            if not _is(part, told):
+            if not self.is_kept(key, place, told):
                 if not self.is_published(told):
                     return False
-                with suppress(FileExistsError):
-                    _link(self.target / told.name, part)
+                self.take_back(key, place, told)
         return True
+
+    def is_kept(self, key: str, place: int, told: FileState) -> bool:
+        """Whether a trace lies among the parts, as is told of it."""
+        return _is(self.output(key, place), told)
+
+    def is_published(self, told: FileState) -> bool:
+        """Whether a trace lies in the target, under the name that is told of it."""
+        return bool(told.name) and _is(self.target / told.name, told)
+
+    def take_back(self, key: str, place: int, told: FileState) -> None:
+        """Let a published trace be a part, too."""
+        with suppress(FileExistsError):
+            _link(self.target / told.name, self.output(key, place))
 
     def publish(
         self,
@@ -120,10 +131,6 @@ class Parts:
         for folder in (self.folder, self.folder.parent):
             with suppress(OSError):
                 folder.rmdir()
-
-    def is_published(self, told: FileState) -> bool:
-        """Whether a trace lies in the target, under the name that is told of it."""
-        return bool(told.name) and _is(self.target / told.name, told)
 
     def forget(self, key: str) -> None:
         """Take away all that is kept of a conversion."""

@@ -66,15 +66,17 @@ class RemoteParts(Parts):
             return decoded(self._system.cat_file(self._path(key, RECORD)))
         return None
 
-    def has(self, key: str, record: Record) -> bool:
-        """Whether all traces of a conversion are there; published ones become parts again."""
-        for place, told in enumerate(record.outputs):
-            part = self._path(key, f"{place}.et")
-            if not self._is(part, told):
-                if not self.is_published(told):
-                    return False
-                self._system.copy(self._in_target(told.name), part)
-        return True
+    def is_kept(self, key: str, place: int, told: FileState) -> bool:
+        """Whether a trace lies among the parts, as is told of it."""
+        return self._is(self._path(key, f"{place}.et"), told)
+
+    def is_published(self, told: FileState) -> bool:
+        """Whether a trace lies in the target, under the name that is told of it."""
+        return bool(told.name) and self._is(self._in_target(told.name), told)
+
+    def take_back(self, key: str, place: int, told: FileState) -> None:
+        """Let a published trace be a part, too."""
+        self._system.copy(self._in_target(told.name), self._path(key, f"{place}.et"))
 
     def publish(
         self,
@@ -111,10 +113,6 @@ class RemoteParts(Parts):
             for path in self._listed(self._path(key)):
                 if key not in used or path.endswith(".et"):
                     self._system.rm_file(path)
-
-    def is_published(self, told: FileState) -> bool:
-        """Whether a trace lies in the target, under the name that is told of it."""
-        return bool(told.name) and self._is(self._in_target(told.name), told)
 
     def forget(self, key: str) -> None:
         """Take away all objects of a conversion."""
