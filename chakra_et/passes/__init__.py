@@ -22,7 +22,7 @@ from chakra_et.passes.clean import (
 )
 from chakra_et.passes.devices import expect_one_device, split_devices
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
-from chakra_et.passes.host_time import drop_polls, fold_host
+from chakra_et.passes.host_time import drop_polls, fold_host, replay_starts
 from chakra_et.passes.order import order_collectives
 from chakra_et.passes.pipelines import Cured, cure, write_for_astra_sim
 from chakra_et.passes.split import show_late_starts, split_host_time, splitting
@@ -50,6 +50,7 @@ __all__ = [
     "number_messages",
     "order_collectives",
     "renumber",
+    "replay_starts",
     "run_passes",
     "set_version",
     "settle_unknown",

@@ -16,8 +16,9 @@ import numpy as np
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind, NodeType
-from chakra_et.model import EdgeKind, Edges, Trace
-from chakra_et.passes.base import Change, trace_pass
+from chakra_et.errors import ChakraError
+from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
+from chakra_et.passes.base import Change, PassResult, run_pass, trace_pass
 from chakra_et.passes.edit import (
     appended,
     copied,
@@ -26,6 +27,7 @@ from chakra_et.passes.edit import (
     set_attribute,
     without_nodes,
 )
+from chakra_et.replay import replay
 from chakra_et.validators.ordering import issue_order
 from chakra_et.validators.view import TraceView
 
@@ -53,6 +55,28 @@ def fold_host(trace: Trace, rank: int) -> tuple[Trace, list[Change]]:
     if not view.nodes.duration_ns[on_device].any() or not view.timed[on_device].all():
         return _onto_device(view)
     return _folded(view, on_device)
+
+
+@run_pass(
+    "replay-starts", "Starts for all nodes, where host time is to be folded.", requires="ET105"
+)
+def replay_starts(traces: TraceSet) -> PassResult:
+    """Start nodes where a replay of all ranks does, if a rank with host nodes has no starts."""
+    untold = [rank for rank, trace in traces.items() if _lacks_starts(TraceView(trace, rank))]
+    if not untold:
+        return PassResult(traces, [])
+    try:
+        replayed = replay(traces).traces
+    except ChakraError:
+        return PassResult(traces, [])
+    what = "nodes started where a replay does, as no starts are known"
+    changes = [Change(what, len(traces[rank].nodes), rank) for rank in untold]
+    told = {rank: replayed[rank] if rank in untold else trace for rank, trace in traces.items()}
+    return PassResult(TraceSet(told), changes)
+
+
+def _lacks_starts(view: TraceView) -> bool:
+    return bool(view.on_host.any() and not view.timed.any())
 
 
 @trace_pass("drop-polls", "No thread that only polls.", requires="ET105")
@@ -92,6 +116,10 @@ class _Timeline:
     idle_duration: list[int] = field(default_factory=list)
     waits: list[tuple[int, int]] = field(default_factory=list)
     """Pairs of an item and one that it waits for."""
+    overlap_ns: int = 0
+    """Time in which device nodes ran side by side."""
+    short_ns: int = 0
+    """Idle time too short for the simulator, until the next idle time takes it over."""
 
     def last(self) -> int | None:
         """The item that ends last."""
@@ -110,9 +138,13 @@ class _Timeline:
         begin = max(self.cursor, behind)
         if start <= begin:
             return
+        idle = start - begin + self.short_ns
+        self.short_ns = idle if idle < _RESOLUTION_NS else 0
+        if self.short_ns:
+            return
         item = -1 - len(self.idle_start)
         self.idle_start.append(begin)
-        self.idle_duration.append(start - begin)
+        self.idle_duration.append(idle)
         self.append(item, start)
         if after is not None and behind == begin:
             self.waits.append((item, after))
@@ -124,6 +156,8 @@ class _Timeline:
         return self.items[place - 1] if place else None
 
 
+_RESOLUTION_NS: Final = 500
+"""Durations below this become 0 in whole microseconds."""
 _BACK: Final = 256
 """How far back the start of a communication may lie behind the end of the device's work."""
 
@@ -149,6 +183,7 @@ def _folded(view: TraceView, on_device: Mask) -> tuple[Trace, list[Change]]:
             if item is not None:
                 line.waits.append((row, item))
         else:
+            line.overlap_ns += max(min(line.cursor, int(end[row])) - int(start[row]), 0)
             line.append(row, int(end[row]))
     rest = latest_end = int(end[timed].max())
     last_comm = max(kept[communicates[kept]].tolist(), key=lambda r: int(end[r]), default=None)
@@ -157,11 +192,15 @@ def _folded(view: TraceView, on_device: Mask) -> tuple[Trace, list[Change]]:
     else:
         line.idle_until(rest, line.cursor, None)
     folded = int(np.count_nonzero(view.on_host))
-    return _built(view.trace, kept, line), [
+    changes = [
         Change("host nodes folded into idle device time", folded),
         Change("nodes of idle device time added", len(line.idle_start)),
         Change("ns of idle device time", sum(line.idle_duration)),
     ]
+    if line.overlap_ns:
+        what = "ns in which device nodes ran side by side, now one after the other"
+        changes.append(Change(what, line.overlap_ns))
+    return _built(view.trace, kept, line), changes
 
 
 def _latest_before(view: TraceView, communication: Rows) -> list[int]:

@@ -29,7 +29,7 @@ from chakra_et.passes.clean import (
 )
 from chakra_et.passes.devices import expect_one_device, split_devices
 from chakra_et.passes.groups import comm_groups, number_groups, number_messages
-from chakra_et.passes.host_time import drop_polls, fold_host
+from chakra_et.passes.host_time import drop_polls, fold_host, replay_starts
 from chakra_et.passes.order import order_collectives
 from chakra_et.passes.split import show_late_starts, splitting
 from chakra_et.passes.unknown import settle_unknown
@@ -95,7 +95,7 @@ def passes_for(
     # Only folded host time tells when a device waited for another one.
     row.append(split_devices if host == "fold" else expect_one_device)
     row += [drop_metadata_nodes, renumber]
-    row += [fold_host] if host == "fold" else [drop_polls, show_late_starts]
+    row += [replay_starts, fold_host] if host == "fold" else [drop_polls, show_late_starts]
     return [
         *row,
         settle_unknown,

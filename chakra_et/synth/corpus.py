@@ -95,7 +95,7 @@ def corpus_of(runs: Sequence[Run]) -> Corpus:
         lane = np.array([lanes.index(own) for own in view.lanes], np.int64)[view.lane]
         role = world.role(grid, view.rank)
         ranks.append(Rank(view, family, lane, kin_row, peer, role))
-    vocabulary = Vocabulary(ranks, atoms_of(ranks), offsets)
+    vocabulary = Vocabulary(ranks, len(lanes), atoms_of(ranks), offsets)
     left_out = Counter[str]()
     for view in views:
         left_out += view.left_out

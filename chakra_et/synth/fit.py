@@ -125,7 +125,7 @@ def _part(
     )
     sequences, roles = parsed.sequences, corpus.world.roles
     master = np.isin(sequences.kind, (TURN_KIND, MASTER_KIND))
-    durations, waits = durations_of(corpus, runs)
+    times = durations_of(corpus, runs)
     talks, works = sums_of(corpus)
     network: Network | None = None
     if learner == "neural":
@@ -147,10 +147,14 @@ def _part(
         compute_ns=works // max(corpus.units, 1),
         lanes=tuple(corpus.lanes),
         families=tuple(corpus.families),
+        sources=tuple(corpus.vocabulary.sources),
         tokens=tuple(corpus.vocabulary.tokens),
-        durations=durations,
+        durations=times.durations,
+        occurrences=times.occurrences,
+        apart=times.apart,
+        grain_ns=times.grain_ns,
         delays=delays_of(corpus),
-        waits=waits,
+        waits=times.waits,
         variants=variants_of(corpus),
         free=mixtures_of(corpus),
         marks=tuple(parsed.marks),

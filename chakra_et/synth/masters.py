@@ -11,13 +11,13 @@ import numpy as np
 
 from chakra_et.build import Workload
 from chakra_et.build.operation import Operation, Peer
-from chakra_et.columns import Rows, no_rows
+from chakra_et.columns import Rows, no_rows, turns_of
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.synth.corpus import BEGIN
 from chakra_et.synth.graph import Walker
 from chakra_et.synth.model import Part
 from chakra_et.synth.scaling import Scaling
-from chakra_et.synth.sketches import SketchTable
+from chakra_et.synth.times import Durations
 from chakra_et.synth.tokens import FREE, Token
 from chakra_et.synth.view import ABSENT, COMMUNICATION
 
@@ -89,14 +89,15 @@ def masters(
 ) -> list[Master]:
     """The masters of all roles."""
     drawn = [draw.draw(random) for _ in range(steps)]
-    table = SketchTable(list(part.durations))
+    durations = Durations(part)
     token_of = np.array([token for _, token in part.marks], np.int64)
     found = []
     for role in range(part.world.roles):
         marks = np.concatenate([step[role] for step in drawn])
         tokens = token_of[marks]
         number = np.repeat(np.arange(steps), [len(step[role]) for step in drawn])
-        duration = np.rint(table.draw(tokens, random) * scaling.time[tokens]).astype(np.int64)
+        took = durations.draw(role, tokens, turns_of(tokens, number), random)
+        duration = np.rint(took * scaling.time[tokens]).astype(np.int64)
         sizes = drawn_sizes(part, tokens, scaling, random)
         operation, operations = _operations(part, workload, tokens, sizes)
         last = random.integers(0, 1 << 30, len(tokens))

@@ -21,7 +21,7 @@ from chakra_et.synth.tokens import FREE, Token
 from chakra_et.synth.view import ABSENT, COMMUNICATION, DEEPEST, SIZES
 from chakra_et.synth.worlds import World
 
-FORMAT: Final = "chakra-et synth model 1"
+FORMAT: Final = "chakra-et synth model 2"
 _MOST_BYTES: Final = 1 << 28
 _REMEDY: Final = "Fit it anew with `chakra synth fit`."
 _LARGEST: Final = 1 << 62
@@ -31,7 +31,7 @@ MOST_TURNS: Final = 1 << 10
 
 
 class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far back the source of an edge lies on its lane, and how often."""
+    """How far back the source of an edge lies among the rows of its place, and how often."""
 
     values: tuple[int, ...]
     counts: tuple[int, ...]
@@ -44,7 +44,7 @@ class Distances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What rows of a token may wait for: kind and lane of each edge, its distances, how often.
+    """What rows of a token may wait for: kind and place of each edge, its distances, how often.
 
     `turn` says of which occurrence of the token in a step of a `role` this holds, from 0 on; both
     are ABSENT for any.
@@ -62,6 +62,21 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("slots and distances differ in number")
         if not ABSENT <= self.turn < MOST_TURNS:
             raise ValueError("an occurrence is out of range")
+
+
+class Occurrences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which durations occurrences of a token in a step of a role have: a place in `apart` for each.
+
+    ABSENT stands for those of the token.
+    """
+
+    token: int
+    role: int
+    sketches: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.sketches) <= MOST_TURNS:
+            raise ValueError("durations are told of no occurrence, or of too many")
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,14 +97,16 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was learned of runs whose ranks lie alike.
 
-    `tokens` are kinds of rows, with `durations`, `delays` and (of communication) `waits` for other
-    ranks, in ns, by token; `variants` are what they wait for, in the order of tokens; `free` has
-    mixtures by token and place in SIZES. `marks` are pairs of tokens, of the row before and of the
-    mark itself. `masters` draws marks: by role those with which phases begin, then by `spans`,
-    pairs of them, the communication between. `fills` draws the tokens between two marks, `gaps`.
-    Where marks of ranks fit together only as they were seen, `joint` has those of whole steps, by
-    role. `nodes`, `communication_ns` and `compute_ns` are sums of a mean step of a rank; `batch` is
-    the batch that the runs told.
+    `sources` are lane and family of rows that edges to other lanes come from; their places follow
+    those of lanes. `tokens` are kinds of rows, with `durations`, `delays` and (of communication)
+    `waits` for other ranks, in ns, by token; of `occurrences` that take another time than others
+    `apart` has the durations. All times are multiples of `grain_ns`. `variants` are what tokens
+    wait for, in their order; `free` has mixtures by token and place in SIZES. `marks` are pairs of
+    tokens, of the row before and of the mark itself. `masters` draws marks: by role those with
+    which phases begin, then by `spans`, pairs of them, the communication between. `fills` draws the
+    tokens between two marks, `gaps`. Where marks of ranks fit together only as they were seen,
+    `joint` has those of whole steps, by role. `nodes`, `communication_ns` and `compute_ns` are sums
+    of a mean step of a rank; `batch` is the batch that the runs told.
     """
 
     world: World
@@ -102,8 +119,12 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compute_ns: int
     lanes: tuple[tuple[int, int], ...]
     families: tuple[str, ...]
+    sources: tuple[tuple[int, int], ...]
     tokens: tuple[Token, ...]
     durations: tuple[Sketch, ...]
+    occurrences: tuple[Occurrences, ...]
+    apart: tuple[Sketch, ...]
+    grain_ns: int
     delays: dict[int, Sketch]
     waits: dict[int, Sketch]
     variants: tuple[Variant, ...]
@@ -123,6 +144,13 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         count = len(self.tokens)
         if len(self.durations) != count:
             raise ValueError("tokens and durations differ in number")
+        if self.grain_ns < 1:
+            raise ValueError("durations are multiples of nothing")
+        for told in self.occurrences:
+            if not (0 <= told.token < count and 0 <= told.role < self.world.roles):
+                raise ValueError("durations are told of a token or role that there is not")
+            if not all(ABSENT <= place < len(self.apart) for place in told.sketches):
+                raise ValueError("an occurrence has durations that there are not")
         of = [(v.token, v.role, v.turn) for v in self.variants]
         every = {token for token, _, turn in of if turn == ABSENT}
         known = all(0 <= t < count and ABSENT <= role < self.world.roles for t, role, _ in of)
@@ -130,11 +158,12 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a token lacks variants")
         if any((role == ABSENT) != (turn == ABSENT) for _, role, turn in of):
             raise ValueError("an occurrence has no role")
-        kinds, lanes = set(EdgeKind), len(self.lanes)
-        if any(
-            k not in kinds or not 0 <= lane < lanes for v in self.variants for k, lane in v.slots
-        ):
-            raise ValueError("an edge is of no kind, or from no lane")
+        lanes, families = len(self.lanes), len(self.families)
+        if not all(0 <= a < lanes and 0 <= b < families for a, b in self.sources):
+            raise ValueError("a source has no lane, or no family")
+        kinds, places = set(EdgeKind), lanes + len(self.sources)
+        if any(k not in kinds or not 0 <= p < places for v in self.variants for k, p in v.slots):
+            raise ValueError("an edge is of no kind, or from no place")
         if set(self.families) - set(FAMILIES):
             raise ValueError("a family is unknown")
         used = (*self.fills.tokens, *self.delays, *self.waits, *self.free,

@@ -19,6 +19,8 @@ from chakra_et.synth.model import Part
 from chakra_et.synth.phases import PHASES
 from chakra_et.synth.scaling import Scaling
 from chakra_et.synth.sketches import Sketch, SketchTable, spread
+from chakra_et.synth.times import Durations
+from chakra_et.synth.tokens import source_places
 from chakra_et.synth.view import ABSENT, COMMUNICATION, HOST, STREAM, last_of_depth
 
 _LAG_NS: Final = 20_000
@@ -51,10 +53,13 @@ class Drawer:
     def __init__(self, part: Part, workload: Workload, scaling: Scaling) -> None:
         self._part, self._workload, self._scaling = part, workload, scaling
         tokens = part.tokens
-        self._durations = SketchTable(list(part.durations))
-        none = Sketch((), (), ())
-        self._delays = SketchTable([part.delays.get(t, none) for t in range(len(tokens))])
-        self._waits = SketchTable([part.waits.get(t, none) for t in range(len(tokens))])
+        self._durations = Durations(part)
+        self._delays, self._waits = (
+            SketchTable(
+                [some.get(t, Sketch((), (), ())) for t in range(len(tokens))], part.grain_ns
+            )
+            for some in (part.delays, part.waits)
+        )
         self._type = np.array([t.type for t in tokens], np.int64)
         self._lane = np.array([t.lane for t in tokens], np.int64)
         self._depth = np.array([t.depth for t in tokens], np.int64)
@@ -76,7 +81,9 @@ class Drawer:
         sizes[talks] = master.sizes[mark[talks]]
         # A group of one rank has nothing to communicate: the row stays as one that takes no time.
         alone = np.isin(self._type[tokens], COMMUNICATION) & ~talks
-        duration = self._times(rank, master, tokens, mark, operation, random)
+        step = master.steps[np.maximum.accumulate(np.where(mark >= 0, mark, 0))]
+        turn = turns_of(tokens, step)
+        duration = self._times(rank, master, tokens, mark, turn, operation, random)
         duration[alone] = 0
         sizes[alone] = ABSENT
         names, name_code = self._names(tokens, operation, master)
@@ -91,10 +98,8 @@ class Drawer:
         )
         self._attributes(nodes.attributes, tokens, sizes, random)
         self._communication(nodes.attributes, rank, operation, master.operations)
-        step = master.steps[np.maximum.accumulate(np.where(mark >= 0, mark, 0))]
-        trace = Trace(
-            nodes, self._edges(tokens, step, master.role, random), self._workload.metadata(rank)
-        )
+        edges = self._edges(tokens, step, turn, master.role, random)
+        trace = Trace(nodes, edges, self._workload.metadata(rank))
         return Rows(self._workload, trace, master.operations, operation)
 
     def _times(
@@ -103,11 +108,12 @@ class Drawer:
         master: Master,
         tokens: Column,
         mark: Column,
+        turn: Column,
         operation: Column,
         random: np.random.Generator,
     ) -> Column:
         """Durations; of communication the shared one, and a wait on all ranks but the last one."""
-        drawn = self._durations.draw(tokens, random)
+        drawn = self._durations.draw(master.role, tokens, turn, random)
         duration = np.rint(drawn * self._scaling.time[tokens]).astype(np.int64)
         rows = np.flatnonzero(operation >= 0)
         if len(rows):
@@ -192,12 +198,14 @@ class Drawer:
             if len(mine):
                 table.add(name, kind, [values[i] for i in operation[mine].tolist()], mine)
 
-    def _edges(self, tokens: Column, step: Column, role: int, random: np.random.Generator) -> Edges:
+    def _edges(
+        self, tokens: Column, step: Column, turn: Column, role: int, random: np.random.Generator
+    ) -> Edges:
         count = len(tokens)
         lane, depth = self._lane[tokens], self._depth[tokens]
         called = np.flatnonzero(self._called[tokens])
         caller = last_of_depth(lane, depth - 1, lane, depth)[called]
-        target, source, kind = self._slots.draw(tokens, lane, step, role, random)
+        target, source, kind = self._slots.draw(tokens, step, turn, role, random)
         there = caller >= 0
         target = np.concatenate([called[there], target])
         source = np.concatenate([caller[there], source])
@@ -245,6 +253,9 @@ class _SlotTable:
 
     def __init__(self, part: Part) -> None:
         variants = part.variants
+        self._own = np.array([t.lane for t in part.tokens], np.int64)
+        family = np.array([t.family for t in part.tokens], np.int64)
+        self._across = source_places(self._own, family, len(part.lanes), part.sources)
         groups = list(dict.fromkeys((v.token, v.role, v.turn) for v in variants))
         number = {group: i for i, group in enumerate(groups)}
         of = np.array([number[v.token, v.role, v.turn] for v in variants], np.int64)
@@ -266,8 +277,8 @@ class _SlotTable:
         self._first = np.append(0, np.cumsum(sizes))
         slots = [slot for v in variants for slot in v.slots]
         self._kind = np.array([kind for kind, _ in slots], np.int64)
-        self._lane = np.array([lane for _, lane in slots], np.int64)
-        same = (np.diff(self._kind, prepend=-1) == 0) & (np.diff(self._lane, prepend=-1) == 0)
+        self._place = np.array([place for _, place in slots], np.int64)
+        same = (np.diff(self._kind, prepend=-1) == 0) & (np.diff(self._place, prepend=-1) == 0)
         self._again = same & (count_up(sizes) > 0)
         distances = [d for v in variants for d in v.distances]
         self._values = np.array([v for d in distances for v in d.values], np.int64)
@@ -275,10 +286,10 @@ class _SlotTable:
         self._keys = np.concatenate(shares) if shares else np.zeros(0)
 
     def _drawn(
-        self, tokens: Column, step: Column, role: int, random: np.random.Generator
+        self, tokens: Column, turn: Column, role: int, random: np.random.Generator
     ) -> Column:
         """A variant of each token, by its occurrence in the step."""
-        turn = np.minimum(turns_of(tokens, step), self._group.shape[2] - 1)
+        turn = np.minimum(turn, self._group.shape[2] - 1)
         group = self._group[role, tokens, turn]
         share = spread(group, len(self._variants) - 1, random)
         at = np.searchsorted(self._shares, group + share, side="right")
@@ -287,13 +298,13 @@ class _SlotTable:
     def draw(
         self,
         tokens: Column,
-        lane: Column,
         step: Column,
+        turn: Column,
         role: int,
         random: np.random.Generator,
     ) -> tuple[Column, Column, Column]:
         """Targets, sources and kinds of edges; a source before the first row is left out."""
-        variant = self._drawn(tokens, step, role, random)
+        variant = self._drawn(tokens, turn, role, random)
         counts = self._first[variant + 1] - self._first[variant]
         target = np.repeat(np.arange(len(tokens)), counts)
         slot = np.repeat(self._first[variant], counts) + count_up(counts)
@@ -303,13 +314,16 @@ class _SlotTable:
         share = spread(slot * steps + step[target], len(self._kind) * steps, random)
         at = np.searchsorted(self._keys, slot + share, side="right")
         back = _summed(self._values[np.minimum(at, len(self._values) - 1)], self._again[slot])
-        order = np.argsort(lane, kind="stable")
-        placed = lane[order] * len(lane) + order
-        wanted = self._lane[slot] * len(lane)
+        count = len(tokens)
+        place = np.append(self._own[tokens], self._across[tokens])
+        order = np.argsort(place, kind="stable")
+        row = order % count
+        placed = place[order] * count + row
+        wanted = self._place[slot] * count
         begin = np.searchsorted(placed, wanted)
         where = np.searchsorted(placed, wanted + target) - back
         there = where >= begin
-        source = order[np.maximum(where, 0)]
+        source = row[np.maximum(where, 0)]
         return target[there], source[there], self._kind[slot][there]
 
 

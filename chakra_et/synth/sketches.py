@@ -66,7 +66,8 @@ def sketch(values: Rows) -> Sketch:
 class SketchTable:
     """Many sketches side by side, to draw from all at once."""
 
-    def __init__(self, sketches: list[Sketch]) -> None:
+    def __init__(self, sketches: list[Sketch], grain: int = 1) -> None:
+        self._grain = grain
         self._size = np.array([len(s.counts) for s in sketches], np.int64)
         width = max([1, *self._size.tolist()])
         self._cumulative = np.ones((len(sketches), width))
@@ -83,14 +84,16 @@ class SketchTable:
     def draw(self, codes: Rows, random: np.random.Generator) -> Rows:
         """A value from the sketch of each code; 0 from one without values.
 
-        Of one code, draws are spread evenly over its distribution: their sum varies less than that
-        of independent ones, and no value is more or less likely.
+        All are multiples of the grain, if what was learned is. Of one code, draws are spread evenly
+        over its distribution: their sum varies less than that of independent ones, and no value is
+        more or less likely.
         """
         share = spread(codes, len(self._size), random)
         at = np.searchsorted(self._keys, codes + share, side="right")
         at = np.minimum(at, (codes + 1) * self._width - 1)
         jitter = random.uniform(-1, 1, len(codes)) * self._reach.ravel()[at]
-        return np.asarray(self._mean.ravel()[at] + np.rint(jitter).astype(np.int64))
+        drawn = self._mean.ravel()[at] + np.rint(jitter).astype(np.int64)
+        return np.asarray((drawn + self._grain // 2) // self._grain * self._grain)
 
 
 def spread(codes: Rows, kinds: int, random: np.random.Generator) -> npt.NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,8 +32,9 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `lane` places in the model's lists. `called` says that the caller is the last row before with
     one less `depth` on the lane. `kin` is the family of groups of a collective, `peer` steps along
     axes to the other end of a message. `sizes` are those of SIZES: bytes or FLOP, ABSENT, or FREE.
-    `step` begins a step. `waits` are kind and lane of the sources of its edges of order: all but
-    those of data, which vary more and are one of the token's variants.
+    `step` begins a step. `waits` are kind and place of the sources of its edges of order: all but
+    those of data, which vary more and are one of the token's variants. A place is a lane, or behind
+    the lanes one of the model's sources.
     """
 
     phase: int
@@ -68,36 +70,64 @@ class Rank:
 class Slots:
     """Edges of a rank in the order of their tokens' slots.
 
-    Those into row r are at `first[r]` to `first[r + 1]`; `back` counts rows of the source's lane:
-    1 for the last before the target, and for a further edge of its kind and lane from there on.
+    Those into row r are at `first[r]` to `first[r + 1]`; `back` counts rows of the source's place:
+    1 for the last before the target, and for a further edge of its kind and place from there on.
+    The place is the lane for edges that stay on it. Other edges come from rows of one kind, such as
+    launches, whatever lies between: theirs is `lanes` + the number of a pair of lane and family.
     """
 
     first: Rows
     kind: Rows
-    lane: Rows
+    place: Rows
     back: Rows
 
 
-def slots_of(rank: Rank) -> Slots:
-    """The edges of a rank by lanes and distances."""
+Source = tuple[int, int]
+"""Lane and family of the rows that edges to other lanes come from."""
+
+
+def sources_of(ranks: Sequence[Rank]) -> list[Source]:
+    """Where edges to other lanes come from."""
+    found: set[Source] = set()
+    for rank in ranks:
+        view, lane = rank.view, rank.lane
+        rows = view.source[lane[view.source] != lane[view.target]]
+        found |= set(zip(lane[rows].tolist(), rank.family[rows].tolist(), strict=True))
+    return sorted(found)
+
+
+def slots_of(rank: Rank, lanes: int, sources: Sequence[Source]) -> Slots:
+    """The edges of a rank by places and distances."""
     view, lane = rank.view, rank.lane
     first, first_kind = _first_of_lanes(view)
-    before = np.append(_counts_before(lane, view.source, view.target), np.ones_like(first))
-    source_lane = np.append(lane[view.source], lane[first])
+    place = source_places(lane, rank.family, lanes, sources)
+    across = lane[view.source] != lane[view.target]
+    before = np.where(across, _counts_before(place, view), _counts_before(lane, view))
+    before = np.append(before, np.ones_like(first))
+    places = np.append(np.where(across, place[view.source], lane[view.source]), lane[first])
     target, kind = np.append(view.target, first), np.append(view.kind, first_kind)
-    order = np.lexsort((before, source_lane, kind, target))
+    order = np.lexsort((before, places, kind, target))
     target, kind = target[order], kind[order]
-    source_lane, back = source_lane[order], before[order]
-    place = count_up(np.bincount(target, minlength=len(view)))
-    kept = place < _MOST_SLOTS
-    target, kind, source_lane, back = target[kept], kind[kept], source_lane[kept], back[kept]
-    run = np.stack([target, kind, source_lane])
+    places, back = places[order], before[order]
+    number = count_up(np.bincount(target, minlength=len(view)))
+    kept = number < _MOST_SLOTS
+    target, kind, places, back = target[kept], kind[kept], places[kept], back[kept]
+    run = np.stack([target, kind, places])
     again = np.append(False, (run[:, 1:] == run[:, :-1]).all(axis=0))[: len(target)]
     steps = back.copy()
     steps[1:] = np.where(again[1:], back[1:] - back[:-1], back[1:])
     first = np.zeros(len(view) + 1, np.int64)
     np.cumsum(np.bincount(target, minlength=len(view)), out=first[1:])
-    return Slots(first, kind, source_lane, np.maximum(steps, 1))
+    return Slots(first, kind, places, np.maximum(steps, 1))
+
+
+def source_places(lane: Rows, family: Rows, lanes: int, sources: Sequence[Source]) -> Rows:
+    """The place of each row as one that edges to other lanes come from; ABSENT for none."""
+    width = max(int(family.max(initial=0)), *(f for _, f in sources), 0) + 1
+    table = np.full(lanes * width, ABSENT)
+    for number, (own, kind) in enumerate(sources):
+        table[own * width + kind] = lanes + number
+    return np.asarray(table[lane * width + family])
 
 
 def _first_of_lanes(view: RankView) -> tuple[Rows, Rows]:
@@ -115,13 +145,15 @@ def _first_of_lanes(view: RankView) -> tuple[Rows, Rows]:
     return np.array(rows, np.int64), np.array(kinds, np.int64)
 
 
-def _counts_before(lane: Rows, source: Rows, target: Rows) -> Rows:
-    """How many rows of the source's lane lie from the source on up to the target."""
-    count = len(lane)
-    order = np.argsort(lane, kind="stable")
-    placed = lane[order] * count + order
-    asked = lane[source] * count
-    return np.searchsorted(placed, asked + target) - np.searchsorted(placed, asked + source)
+def _counts_before(place: Rows, view: RankView) -> Rows:
+    """How many rows of the source's place lie from the source on up to the target."""
+    count = len(place)
+    order = np.argsort(place, kind="stable")
+    placed = place[order] * count + order
+    asked = place[view.source] * count
+    return np.searchsorted(placed, asked + view.target) - np.searchsorted(
+        placed, asked + view.source
+    )
 
 
 def atoms_of(ranks: list[Rank]) -> list[Rows]:
@@ -139,7 +171,7 @@ def atoms_of(ranks: list[Rank]) -> list[Rows]:
 
 @dataclass
 class Shape:
-    """A variant of a token: kind and lane of the source of each edge."""
+    """A variant of a token: kind and place of the source of each edge."""
 
     token: int
     slots: tuple[tuple[int, int], ...]
@@ -148,8 +180,11 @@ class Shape:
 class Vocabulary:
     """Tokens by their fields, and their variants; equal rows of all ranks have equal codes."""
 
-    def __init__(self, ranks: list[Rank], atoms: list[Rows], offsets: list[PeerOffset]) -> None:
-        self.slots = [slots_of(rank) for rank in ranks]
+    def __init__(
+        self, ranks: list[Rank], lanes: int, atoms: list[Rows], offsets: list[PeerOffset]
+    ) -> None:
+        self.sources = sources_of(ranks)
+        self.slots = [slots_of(rank, lanes, self.sources) for rank in ranks]
         begins = np.cumsum([0, *(len(rank.view) for rank in ranks)])
 
         def slots_at(row: int) -> tuple[tuple[int, int], ...]:
@@ -192,11 +227,11 @@ def _fields(rank: Rank, atoms: list[Rows]) -> Rows:
 
 
 def _signatures(slots: Slots, chosen: npt.NDArray[np.bool_]) -> Rows:
-    """A number for each row that equal kinds and lanes of the chosen edges have in common."""
+    """A number for each row that equal kinds and places of the chosen edges have in common."""
     with np.errstate(over="ignore"):
         before: Rows = np.cumsum(chosen) - chosen
         place = before - np.repeat(np.append(before, 0)[slots.first[:-1]], np.diff(slots.first))
-        mark = (slots.kind * 65536 + slots.lane + 1).astype(np.uint64) * _MIX
+        mark = (slots.kind * 65536 + slots.place + 1).astype(np.uint64) * _MIX
         mark = (mark ^ (mark >> np.uint64(29))) * (_MIX + np.uint64(2) * place.astype(np.uint64))
         mark = (mark ^ (mark >> np.uint64(32))) * chosen
         running = np.append(np.uint64(0), np.cumsum(mark, dtype=np.uint64))
@@ -217,4 +252,4 @@ def _token(
 
 def _pairs(slots: Slots, row: int) -> tuple[tuple[int, int], ...]:
     span = slice(int(slots.first[row]), int(slots.first[row + 1]))
-    return tuple(zip(slots.kind[span].tolist(), slots.lane[span].tolist(), strict=True))
+    return tuple(zip(slots.kind[span].tolist(), slots.place[span].tolist(), strict=True))

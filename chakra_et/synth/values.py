@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,25 +11,39 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.replay.matching import match_communication
 from chakra_et.synth.corpus import Corpus, Run
 from chakra_et.synth.mixtures import Mixture, mixture
+from chakra_et.synth.model import Occurrences
+from chakra_et.synth.occurrences import occurrences_of
 from chakra_et.synth.sketches import Sketch, sketch
 from chakra_et.synth.tokens import FREE
 from chakra_et.synth.view import SIZES
 
 
-def durations_of(
-    corpus: Corpus, runs: Sequence[Run]
-) -> tuple[tuple[Sketch, ...], dict[int, Sketch]]:
+@dataclass
+class Durations:
+    """What a part holds of durations, by the names of its fields."""
+
+    durations: tuple[Sketch, ...]
+    occurrences: tuple[Occurrences, ...]
+    apart: tuple[Sketch, ...]
+    waits: dict[int, Sketch]
+    grain_ns: int
+
+
+def durations_of(corpus: Corpus, runs: Sequence[Run]) -> Durations:
     """Durations of all tokens; of communication what it took when the last rank was there."""
     took, waited = _transfers(corpus, runs)
-    every = [np.ones(len(t), np.bool_) for t in took]
-    found = _by_token(corpus, took, every)
     talks = [rank.view.communicates for rank in corpus.ranks]
     waits = _by_token(corpus, waited, talks)
-    count = len(corpus.vocabulary.tokens)
-    return (
-        tuple(sketch(found[token]) for token in range(count)),
+    return Durations(
+        *occurrences_of(corpus, took),
         {token: sketch(values) for token, values in sorted(waits.items()) if values.any()},
+        _grain([*took, *waited, *(rank.view.delay_ns for rank in corpus.ranks)]),
     )
+
+
+def _grain(times: list[Rows]) -> int:
+    """What all times are multiples of: 1000 ns where a profiler counts microseconds."""
+    return max(int(np.gcd.reduce(np.concatenate(times))), 1)
 
 
 def _transfers(corpus: Corpus, runs: Sequence[Run]) -> tuple[list[Rows], list[Rows]]:

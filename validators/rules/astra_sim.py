@@ -95,23 +95,37 @@ def host_nodes(view: TraceView) -> Hits:
 
 @trace_rule(
     "ET706",
-    "The trace has several streams.",
+    "The trace has several streams, whose work may overlap.",
     why="ASTRA-sim has none: one computation and one collective run at a time.",
     cure="None; overlap of kernels, and of collectives, is lost.",
 )
 def streams(view: TraceView) -> Hits:
-    """Computation on more than one stream of a device, or communication on more than one."""
+    """Computation on more than one stream of a device, or communication on more than one.
+
+    Streams whose work edges put into one line have no overlap to lose.
+    """
     streams = np.stack((view.integers("device"), view.integers("stream")))
     said = []
     for what, rows in (
         ("kernels", view.of_type(NodeType.COMP)),
         ("communication", view.communication),
     ):
-        rows = rows[streams[1, rows] != ABSENT]
-        used = np.unique(streams[:, rows], axis=1).shape[1]
-        if used > 1:
+        on_streams = rows[streams[1, rows] != ABSENT]
+        used = np.unique(streams[:, on_streams], axis=1).shape[1]
+        if used > 1 and not _in_line(view, rows[~view.on_host[rows]]):
             said.append(f"{what} on {used} streams")
     return view.whole(", ".join(said)) if said else NOTHING
+
+
+def _in_line(view: TraceView, rows: Rows) -> bool:
+    """Whether each of some nodes waits for the one issued before it."""
+    order = issue_order(view.trace)
+    place = np.full(len(view.nodes), ABSENT)
+    mine = order[np.isin(order, rows)]
+    place[mine] = np.arange(len(mine))
+    source, target = place[view.source[view.sound_edges]], place[view.target[view.sound_edges]]
+    follows = target[(source != ABSENT) & (target == source + 1)]
+    return len(np.unique(follows)) == len(rows) - 1
 
 
 @trace_rule(
