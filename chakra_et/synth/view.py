@@ -135,6 +135,7 @@ def _order(trace: Trace, rank: int, left_out: Counter[str]) -> Rows:
             f"the edges of rank {rank} form a cycle",
             remedy="Run `chakra validate` to find it, and `chakra fix` to mend the trace.",
         )
+    order = _behind_launches(trace, order, edges.source, edges.target)
     types = trace.nodes.type
     polls = trace.nodes.attributes.dense("polling", False, np.bool_)
     work = np.isin(types, [t for t in NodeType if t not in (NodeType.INVALID, NodeType.METADATA)])
@@ -142,6 +143,28 @@ def _order(trace: Trace, rank: int, left_out: Counter[str]) -> Rows:
     left_out["nodes of threads that only poll"] += int(np.count_nonzero(work & polls))
     kept: Rows = order[(work & ~polls)[order]]
     return kept
+
+
+def _behind_launches(trace: Trace, order: Rows, source: Rows, target: Rows) -> Rows:
+    """The order with work of devices right behind the host's work that started it.
+
+    When a device came to it depends on times, and would be no part of the program. Edges still lead
+    forward: what waits for later work of the host, over whatever nodes, stays behind that.
+    """
+    attributes, count = trace.nodes.attributes, len(order)
+    host = attributes.dense("is_cpu_op", False, np.bool_) | attributes.present("thread")
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    launched = host[source] & ~host[target]
+    key = np.where(host, place, -1)
+    np.maximum.at(key, target[launched], place[source[launched]])
+    key = np.where(key < 0, place, key)
+    while True:
+        late = key[source] > key[target]
+        if not late.any():
+            break
+        np.maximum.at(key, target[late], key[source[late]])
+    return np.lexsort((place, key))
 
 
 def _families(trace: Trace, order: Rows) -> tuple[list[str], Rows]:
