@@ -149,10 +149,12 @@ def _lengths(
 
 _MOST_CELLS: Final = 1 << 24
 """So many probabilities are held to reach a length exactly; else a walk is cut."""
+_ALIKE: Final = 0.05
+"""Lengths this close to each other, as a share of them, are those of one band."""
 
 
 class Walker:
-    """Draws sequences of a graph. The length is drawn first, and the way is one that reaches it."""
+    """Draws sequences of a graph. A band of lengths is drawn first, then a way that ends in it."""
 
     def __init__(self, graph: ChainGraph) -> None:
         self._graph = graph
@@ -175,42 +177,43 @@ class Walker:
 
     def walk(self, key: int, random: np.random.Generator) -> Rows:
         """A sequence of a key."""
-        lengths = np.array(self._graph.lengths[key], np.int64)
-        times = np.array(self._graph.times[key], np.float64)
-        length = int(lengths[0]) if len(lengths) == 1 else int(
-            random.choice(lengths, p=times / times.sum())
-        )  # fmt: skip
+        bands, times = _bands(self._graph.lengths[key], self._graph.times[key])
+        band = bands[0] if len(bands) == 1 else bands[
+            int(random.choice(len(bands), p=np.array(times) / sum(times)))
+        ]  # fmt: skip
         if key not in self._ways:
-            self._ways[key] = self._find_ways(key, int(lengths.max(initial=0)))
-        return self._walked(self._graph.start[key], length, self._ways[key], random)
+            self._ways[key] = self._find_ways(key, bands[-1][1])
+        return self._walked(self._graph.start[key], band, self._ways[key], random)
 
     def _walked(
-        self, state: int, left: int, ways: _Ways | None, random: np.random.Generator
+        self, state: int, band: tuple[int, int], ways: _Ways | None, random: np.random.Generator
     ) -> Rows:
         pieces = []
+        least, left = band
         while state != END and left >= 0:
             low, high = int(self._first[state]), int(self._first[state + 1])
             edge = low
             if high - low > 1:
-                weight = self._weights(low, high, left, ways)
+                weight = self._weights(low, high, (least, left), ways)
                 edge += int(np.searchsorted(np.cumsum(weight), random.random() * weight.sum()))
                 edge = min(edge, high - 1)
             begin, end = self._text[edge]
             pieces.append(self._tokens[begin : min(end, begin + left)])
-            left -= end - begin
+            least, left = least - (end - begin), left - (end - begin)
             state = int(self._target[edge])
             if left <= 0 and ways is None:
                 break
         return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
 
     def _weights(
-        self, low: int, high: int, left: int, ways: _Ways | None
+        self, low: int, high: int, left: tuple[int, int], ways: _Ways | None
     ) -> npt.NDArray[np.float64]:
         share = self._share[low:high]
         if ways is None:
             return share
-        after = left - self._length[low:high]
-        weight = share * ways.chance(self._target[low:high], after)
+        length = self._length[low:high]
+        chance = ways.chance(self._target[low:high], left[0] - length, left[1] - length)
+        weight = share * chance
         return weight if weight.sum() > 0 else share
 
     def _find_ways(self, key: int, longest: int) -> _Ways | None:
@@ -250,15 +253,35 @@ class Walker:
         return found, np.concatenate(pieces)
 
 
+def _bands(
+    lengths: tuple[int, ...], times: tuple[int, ...]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """The least and greatest of lengths that lie close to each other, and how often there were any.
+
+    Within a band the chain decides: whether it was one row more or less says little of the rest.
+    """
+    bands, counts = [(0, 0)] if not lengths else [], [1] if not lengths else []
+    for length, count in sorted(zip(lengths, times, strict=True)):
+        if bands and length <= bands[-1][1] * (1 + _ALIKE):
+            bands[-1] = bands[-1][0], length
+            counts[-1] += count
+        else:
+            bands.append((length, length))
+            counts.append(count)
+    return bands, counts
+
+
 class _Ways:
-    """`chance(states, left)`: how likely each reaches the end with exactly so many tokens."""
+    """How likely each state reaches the end with some number of tokens."""
 
     def __init__(self, number: dict[int, int], table: npt.NDArray[np.float64]) -> None:
         self._number, self._table = number, table
 
-    def chance(self, states: Rows, left: Rows) -> npt.NDArray[np.float64]:
-        result = np.where(states == END, left == 0, 0.0)
-        for i, (state, after) in enumerate(zip(states.tolist(), left.tolist(), strict=True)):
-            if state != END and after >= 0:
-                result[i] = self._table[after, self._number[state]]
+    def chance(self, states: Rows, least: Rows, most: Rows) -> npt.NDArray[np.float64]:
+        """How likely each reaches the end with at least and at most so many tokens."""
+        result = np.where(states == END, (least <= 0) & (most >= 0), 0.0)
+        rows = zip(states.tolist(), least.tolist(), most.tolist(), strict=True)
+        for i, (state, low, high) in enumerate(rows):
+            if state != END and high >= 0:
+                result[i] = self._table[max(low, 0) : high + 1, self._number[state]].sum()
         return result
