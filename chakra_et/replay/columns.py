@@ -87,7 +87,9 @@ def columns_of(trace: Trace) -> Columns:
         late=late,
         contention=contention,
         returns=_returns(trace, edges, kind),
-        release=np.where(_held(trace, edges, kind), np.maximum(released, origin), start),
+        release=np.where(
+            _held(trace, edges, kind) | (outside & ~timed), np.maximum(released, origin), start
+        ),
         timed=timed,
         counts=_counts(trace),
         device=device,

@@ -155,6 +155,7 @@ def _part(
         grain_ns=times.grain_ns,
         delays=delays_of(corpus),
         waits=times.waits,
+        skew=times.skew,
         variants=variants_of(corpus),
         free=mixtures_of(corpus),
         marks=tuple(parsed.marks),

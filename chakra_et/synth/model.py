@@ -100,13 +100,14 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `sources` are lane and family of rows that edges to other lanes come from; their places follow
     those of lanes. `tokens` are kinds of rows, with `durations`, `delays` and (of communication)
     `waits` for other ranks, in ns, by token; of `occurrences` that take another time than others
-    `apart` has the durations. All times are multiples of `grain_ns`. `variants` are what tokens
-    wait for, in their order; `free` has mixtures by token and place in SIZES. `marks` are pairs of
-    tokens, of the row before and of the mark itself. `masters` draws marks: by role those with
-    which phases begin, then by `spans`, pairs of them, the communication between. `fills` draws the
-    tokens between two marks, `gaps`. Where marks of ranks fit together only as they were seen,
-    `joint` has those of whole steps, by role. `nodes`, `communication_ns` and `compute_ns` are sums
-    of a mean step of a rank; `batch` is the batch that the runs told.
+    `apart` has the durations; `skew` is how long after the first one ranks begin. All times are
+    multiples of `grain_ns`. `variants` are what tokens wait for, in their order; `free` has
+    mixtures by token and place in SIZES. `marks` are pairs of tokens, of the row before and of the
+    mark itself. `masters` draws marks: by role those with which phases begin, then by `spans`,
+    pairs of them, the communication between. `fills` draws the tokens between two marks, `gaps`.
+    Where marks of ranks fit together only as they were seen, `joint` has those of whole steps, by
+    role. `nodes`, `communication_ns` and `compute_ns` are sums of a mean step of a rank; `batch` is
+    the batch that the runs told.
     """
 
     world: World
@@ -127,6 +128,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grain_ns: int
     delays: dict[int, Sketch]
     waits: dict[int, Sketch]
+    skew: Sketch
     variants: tuple[Variant, ...]
     free: dict[int, tuple[Mixture | None, Mixture | None, Mixture | None]]
     marks: tuple[tuple[int, int], ...]

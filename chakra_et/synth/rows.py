@@ -60,6 +60,7 @@ class Drawer:
             )
             for some in (part.delays, part.waits)
         )
+        self._skew = SketchTable([part.skew], part.grain_ns)
         self._type = np.array([t.type for t in tokens], np.int64)
         self._lane = np.array([t.lane for t in tokens], np.int64)
         self._depth = np.array([t.depth for t in tokens], np.int64)
@@ -99,6 +100,7 @@ class Drawer:
         self._attributes(nodes.attributes, tokens, sizes, random)
         self._communication(nodes.attributes, rank, operation, master.operations)
         edges = self._edges(tokens, step, turn, master.role, random)
+        self._begin(nodes.attributes, step, edges, random)
         trace = Trace(nodes, edges, self._workload.metadata(rank))
         return Rows(self._workload, trace, master.operations, operation)
 
@@ -170,6 +172,17 @@ class Drawer:
         delay = self._delays.draw(tokens, random)
         _add(table, "lag_ns", Kind.INT64, delay, (delay > 0) & (delay <= _LAG_NS))
         _add(table, "late_ns", Kind.INT64, delay, delay > _LAG_NS)
+
+    def _begin(
+        self, table: AttributeTable, step: Column, edges: Edges, random: np.random.Generator
+    ) -> None:
+        """What the first step begins with waits as long as this rank is behind others."""
+        waits = np.zeros(len(step), np.bool_)
+        waits[edges.target] = True
+        rows = np.flatnonzero(~waits & (step == 0))
+        skew = self._skew.draw(np.zeros(1, np.int64), random)
+        if skew[0]:
+            table.add("release_ns", Kind.INT64, np.repeat(skew, len(rows)), rows)
 
     def _communication(
         self, table: AttributeTable, rank: int, operation: Column, operations: list[Operation]

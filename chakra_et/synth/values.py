@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Mask, Rows, no_rows
+from chakra_et.model import UNKNOWN_NS
 from chakra_et.replay.matching import match_communication
 from chakra_et.synth.corpus import Corpus, Run
 from chakra_et.synth.mixtures import Mixture, mixture
@@ -15,7 +16,7 @@ from chakra_et.synth.model import Occurrences
 from chakra_et.synth.occurrences import occurrences_of
 from chakra_et.synth.sketches import Sketch, sketch
 from chakra_et.synth.tokens import FREE
-from chakra_et.synth.view import SIZES
+from chakra_et.synth.view import SIZES, RankView
 
 
 @dataclass
@@ -26,18 +27,21 @@ class Durations:
     occurrences: tuple[Occurrences, ...]
     apart: tuple[Sketch, ...]
     waits: dict[int, Sketch]
+    skew: Sketch
     grain_ns: int
 
 
 def durations_of(corpus: Corpus, runs: Sequence[Run]) -> Durations:
     """Durations of all tokens; of communication what it took when the last rank was there."""
     took, waited = _transfers(corpus, runs)
+    skews = np.concatenate([_skews(run) for run in runs])
     talks = [rank.view.communicates for rank in corpus.ranks]
     waits = _by_token(corpus, waited, talks)
     return Durations(
         *occurrences_of(corpus, took),
         {token: sketch(values) for token, values in sorted(waits.items()) if values.any()},
-        _grain([*took, *waited, *(rank.view.delay_ns for rank in corpus.ranks)]),
+        sketch(skews),
+        _grain([*took, *waited, skews, *(rank.view.delay_ns for rank in corpus.ranks)]),
     )
 
 
@@ -70,6 +74,29 @@ def _transfers(corpus: Corpus, runs: Sequence[Run]) -> tuple[list[Rows], list[Ro
                         waited[i][row] = took[i][row] - shortest
                         took[i][row] = shortest
     return took, waited
+
+
+def _skews(run: Run) -> Rows:
+    """How long after the first rank each one began its first step; none where nothing tells.
+
+    All ranks leave the first communication that they share at the same time.
+    """
+    views = {view.rank: view for view in run.views}
+    for match in match_communication(run.traces).matches if len(views) > 1 else []:
+        if match.members.keys() != views.keys():
+            continue
+        before = [_since_begin(views[rank], row) for rank, row in match.members.items()]
+        return np.array([max(before) - own for own in before] if min(before) > 0 else [], np.int64)
+    return no_rows()
+
+
+def _since_begin(view: RankView, row: int) -> int:
+    """How long after the begin of the first step a node of the trace ends; 0 if that is unknown."""
+    nodes = view.trace.nodes
+    first = view.order[view.step == 0]
+    if row not in first or (nodes.start_ns[first] == UNKNOWN_NS).any():
+        return 0
+    return int(nodes.start_ns[row] + nodes.duration_ns[row] - nodes.start_ns[first].min())
 
 
 def sums_of(corpus: Corpus) -> tuple[int, int]:
