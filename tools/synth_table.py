@@ -17,14 +17,15 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from chakra_et.anonymise import READY, anonymise, load_policy
 from chakra_et.loading import load
 from chakra_et.model import TraceSet
 from chakra_et.passes import cure, write_for_astra_sim
-from chakra_et.replay import replay
 from chakra_et.simulation import AstraLog, read_astra_log
 from chakra_et.synth import (
     Fitted,
@@ -35,9 +36,9 @@ from chakra_et.synth import (
     load_model,
     save_model,
 )
+from chakra_et.synth.compare import WITHIN
 from chakra_et.synth.units import has_steps
 from chakra_et.synth.view import view_of
-from chakra_et.validators import Severity, validate
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by tools/synth_table.py -->", "<!-- end -->"
@@ -60,24 +61,43 @@ GENERATED = {
 }
 ANONYMISED = ("dlrm8", "torch213/tp_2rank", "llama2-7b, tp 2 dp 2")
 HALVES = ("dlrm8", "torch213/ddp_2rank", "torch213/tp_2rank")
-SEED = 1
+SEEDS = (1, 2, 3, 4, 5)
 _TRIES = 5
 """Faults of its memory end some runs of the simulator, of originals as of samples."""
 SECRET = b"only for these tables"
 
 
 @dataclass
+class Simulated:
+    """What rules say of a set made for ASTRA-sim, and how its run ended."""
+
+    findings: dict[str, int]
+    log: AstraLog | None = None
+    runs: int = 0
+
+    def of(self, ranks: int) -> str:
+        """How many ranks finished, of how many, and how often it had to be run."""
+        if self.log is None:
+            return ""
+        critical = " (critical)" * bool(self.log.critical)
+        return f"{len(self.log.finish_ns)} of {ranks}{critical}" + f" (run {self.runs})" * (
+            self.runs > 1
+        )
+
+
+@dataclass
 class Row:
-    """A set, what was learned of it, and how a sample compares."""
+    """A set, what was learned of it, and how samples compare."""
 
     name: str
     fitted: Fitted
     model_bytes: int
     shape: str
-    comparison: SetComparison
+    ranks: int
     network: float | None
-    findings: dict[str, int] = field(default_factory=dict)
-    finished: str = ""
+    comparisons: list[SetComparison] = field(default_factory=list)
+    original: Simulated | None = None
+    samples: list[Simulated] = field(default_factory=list)
 
 
 def main() -> None:
@@ -94,7 +114,7 @@ def main() -> None:
     rows = []
     for name, traces in sets.items():
         rows.append(measured(name, traces, told.networks, told.simulator))
-        print(name, [m.name for m in rows[-1].comparison.unlike], flush=True)
+        print(name, [[m.name for m in c.unlike] for c in rows[-1].comparisons], flush=True)
     write("synth.md", [learned(rows), alike(rows), halves(sets), simulated(rows)])
     write("anonymise.md", [utility(sets)])
 
@@ -108,25 +128,22 @@ def generated(words: tuple[str, ...]) -> TraceSet:
 
 
 def measured(name: str, traces: TraceSet, networks: Path | None, simulator: str | None) -> Row:
-    """Learn a set, and compare a sample of its own size with it."""
+    """Learn a set, and compare samples of its own size with it."""
     fitted = fit([traces])
     steps = max(view_of(trace, rank).steps for rank, trace in traces.items())
     steps = steps if has_steps(traces) else 1
     ranks = traces.world_size
-    sample = Sampler(fitted.model, ranks, steps, seed=SEED).traces()
-    shape, found = f"{ranks} x {steps}", compare_sets(traces, sample)
-    row = Row(name, fitted, packed_bytes(fitted), shape, found, network_bits(name, networks))
-    wide = sample if ranks > 1 else Sampler(fitted.model, 2, steps, seed=SEED).traces()
-    fed = cure(replay(wide).traces, "astra-sim").traces
-    for outcome in validate(fed, "astra-sim").outcomes:
-        if outcome.severity >= Severity.WARNING:
-            row.findings[outcome.rule.id] = outcome.count
-    if simulator is not None:
-        log = simulate(fed, simulator)
-        row.finished = f"{len(log.finish_ns)} of {len(fed)}" + " (critical)" * bool(log.critical)
-        if len(traces) == ranks > 1:
-            own = simulate(cure(traces, "astra-sim").traces, simulator)
-            row.comparison = compare_sets(traces, sample, (own, log))
+    bits = network_bits(name, networks)
+    row = Row(name, fitted, packed_bytes(fitted), f"{ranks} x {steps}", max(ranks, 2), bits)
+    whole = len(traces) == ranks > 1
+    row.original = simulate(traces, simulator if whole else None)
+    for seed in SEEDS:
+        sample = Sampler(fitted.model, ranks, steps, seed=seed).traces()
+        wide = sample if ranks > 1 else Sampler(fitted.model, 2, steps, seed=seed).traces()
+        row.samples.append(simulate(wide, simulator))
+        own, other = row.original.log, row.samples[-1].log
+        logs = (own, other) if own is not None and other is not None else None
+        row.comparisons.append(compare_sets(traces, sample, logs))
     return row
 
 
@@ -146,18 +163,23 @@ def network_bits(name: str, networks: Path | None) -> float | None:
     return load_model(file).parts[0].evidence.neural
 
 
-def simulate(traces: TraceSet, command: str) -> AstraLog:
-    """What the simulator says of a set."""
+def simulate(traces: TraceSet, command: str | None) -> Simulated:
+    """What `--for astra-sim` makes of a set, and what the simulator says of that."""
+    cured = cure(traces, "astra-sim")
+    found = Simulated({o.rule.id: o.count for o in cured.left.outcomes})
+    if command is None:
+        return found
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "set"
-        write_for_astra_sim(traces, target, "trace")
+        write_for_astra_sim(cured.traces, target, "trace")
         log = Path(folder) / "log.txt"
         words = [*shlex.split(command), str(target)]
-        for _ in range(_TRIES):
+        for found.runs in range(1, _TRIES + 1):
             log.write_bytes(subprocess.run(words, check=False, stdout=subprocess.PIPE).stdout)
-            if log.read_bytes().count(b"] finished,") == len(traces):
+            if log.read_bytes().count(b"] finished,") == len(cured.traces):
                 break
-        return read_astra_log(log)
+        found.log = read_astra_log(log)
+    return found
 
 
 # -------------------------------------------------------------------------------------------------
@@ -183,42 +205,60 @@ def learned(rows: list[Row]) -> list[str]:
 
 def alike(rows: list[Row]) -> list[str]:
     """Ratios of measures to the spread between units, a row for each measure."""
-    names = dict.fromkeys(m.name for row in rows for m in row.comparison.measures)
+    names = dict.fromkeys(m.name for row in rows for c in row.comparisons for m in c.measures)
     lines = [
         "| measure | " + " | ".join(row.name for row in rows) + " |",
         "|---" * (len(rows) + 1) + "|",
     ]
     for name in names:
-        cells = []
-        for row in rows:
-            found = [m for m in row.comparison.measures if m.name == name]
-            cells.append(cell(found[0].value, found[0].ratio) if found else "")
+        cells = [cell(row.comparisons, name) for row in rows]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
 
-def cell(value: float, ratio: float | None) -> str:
-    """The ratio, or the value in brackets where there is no spread; bold outside of twice it."""
-    if ratio is None:
-        return f"({value:.2f})"
-    return f"**{ratio:.1f}**" if ratio > 2 else f"{ratio:.1f}"
+def cell(comparisons: list[SetComparison], name: str) -> str:
+    """The median of the ratios, bold outside of 2, and the greatest one where that is outside.
+
+    Values in brackets where there is no spread.
+    """
+    found = [m for c in comparisons for m in c.measures if m.name == name]
+    ratios = [m.ratio for m in found if m.ratio is not None]
+    if not found:
+        return ""
+    if not ratios:
+        return f"({median(m.value for m in found):.2f})"
+    middle, most = median(ratios), max(ratios)
+    told = f"**{middle:.1f}**" if middle > WITHIN else f"{middle:.1f}"
+    return told + f", up to {most:.1f}" * (most > WITHIN)
 
 
 def halves(sets: dict[str, TraceSet]) -> list[str]:
-    """Learned from the first half of the ranks, compared with the other half."""
-    lines = ["| set | measures | outside twice the spread |", "|---|---|---|"]
+    """Learned from the first half of the ranks, compared with the other half, as that half is."""
+    lines = [
+        "| set | measures | samples outside twice the spread | the ranks that were learned |",
+        "|---|---|---|---|",
+    ]
     for name in HALVES:
         traces = sets[name]
         ranks = list(traces)
-        seen, held = ranks[: len(ranks) // 2], ranks[len(ranks) // 2 :]
-        model = fit([TraceSet({r: traces[r] for r in seen})]).model
-        steps = view_of(traces[ranks[0]], 0).steps
-        sample = Sampler(model, traces.world_size, steps, seed=SEED).traces()
-        found = compare_sets(
-            TraceSet({r: traces[r] for r in held}), TraceSet({r: sample[r] for r in held})
-        )
-        lines.append(f"| {name} | {len(found.measures)} | {outside(found)} |")
+        seen = TraceSet({r: traces[r] for r in ranks[: len(ranks) // 2]})
+        held = TraceSet({r: traces[r] for r in ranks[len(ranks) // 2 :]})
+        model, steps = fit([seen]).model, view_of(traces[ranks[0]], 0).steps
+        found = []
+        for seed in SEEDS:
+            sample = Sampler(model, traces.world_size, steps, seed=seed).traces()
+            found.append(compare_sets(held, TraceSet({r: sample[r] for r in held})))
+        names = dict.fromkeys(m.name for c in found for m in c.measures)
+        middle = {n: median(r for c in found if (r := ratio(c, n)) is not None) for n in names}
+        told = ", ".join(f"{n} ({r:.1f})" for n, r in middle.items() if r > WITHIN)
+        own = outside(compare_sets(held, seen))
+        lines.append(f"| {name} | {len(names)} | {told or 'none'} | {own} |")
     return lines
+
+
+def ratio(comparison: SetComparison, name: str) -> float | None:
+    """The ratio of a measure; None without one."""
+    return next((m.ratio for m in comparison.measures if m.name == name), None)
 
 
 def outside(found: SetComparison) -> str:
@@ -228,11 +268,26 @@ def outside(found: SetComparison) -> str:
 
 def simulated(rows: list[Row]) -> list[str]:
     """Findings of `--profile astra-sim`, and how many ranks finished."""
-    lines = ["| set | errors and warnings | ranks that finished |", "|---|---|---|"]
+    lines = [
+        "| set | findings: original | samples | ranks that finished: original | samples |",
+        "|---|---|---|---|---|",
+    ]
     for row in rows:
-        findings = ", ".join(f"{n} x {rule}" for rule, n in row.findings.items()) or "none"
-        lines.append(f"| {row.name} | {findings} | {row.finished} |")
+        assert row.original is not None
+        own = told_findings([row.original])
+        ends = Counter(sample.of(row.ranks) for sample in row.samples)
+        ended = ", ".join(f"{n} x {end}" for end, n in ends.items() if end)
+        lines.append(
+            f"| {row.name} | {own} | {told_findings(row.samples)} "
+            f"| {row.original.of(row.ranks)} | {ended} |"
+        )
     return lines
+
+
+def told_findings(sets: list[Simulated]) -> str:
+    """The rules that speak of any of some sets, with the greatest count in one of them."""
+    rules = sorted({rule for one in sets for rule in one.findings})
+    return ", ".join(f"{max(s.findings.get(r, 0) for s in sets)} x {r}" for r in rules) or "none"
 
 
 def utility(sets: dict[str, TraceSet]) -> list[str]:
