@@ -262,7 +262,7 @@ def _bands(
     """
     bands, counts = [(0, 0)] if not lengths else [], [1] if not lengths else []
     for length, count in sorted(zip(lengths, times, strict=True)):
-        if bands and length <= bands[-1][1] * (1 + _ALIKE):
+        if bands and length - bands[-1][1] <= bands[-1][1] * _ALIKE:
             bands[-1] = bands[-1][0], length
             counts[-1] += count
         else:

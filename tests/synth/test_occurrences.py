@@ -10,7 +10,9 @@ from traces import node, trace
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import Trace, TraceSet
 from chakra_et.synth import Fitted, Sampler, fit
+from chakra_et.synth.graph import _bands
 from chakra_et.synth.occurrences import partition
+from chakra_et.synth.view import view_of
 
 LONG = 3_000_000
 
@@ -63,6 +65,41 @@ def test_edges_from_another_lane_come_from_what_they_came_from() -> None:
         for kernel in kernels:
             launches = [s for s, kind, _ in kernel.edges if kind == EdgeKind.LAUNCH]
             assert [by_id[s].name for s in launches] == ["launch"]
+
+
+def launches(late: int) -> Trace:
+    """Two launches and their kernels, the second of which waits for an event of the first.
+
+    The device comes to the kernels so much later than the host launched them.
+    """
+    on = {"is_cpu_op": True, "thread": 1}
+    device = {"is_cpu_op": False, "stream": 7}
+    nodes = [
+        node(1, name="cudaLaunchKernel", start=0, took=10, **on),
+        node(2, name="cudaLaunchKernel", start=10, took=10, deps=(1,), kind=EdgeKind.PROGRAM, **on),
+        node(3, name="aten::view", start=20, took=10, deps=(2,), kind=EdgeKind.PROGRAM, **on),
+        node(4, name="mm", start=10 + late, took=3, deps=(1,), kind=EdgeKind.LAUNCH, **device),
+        node(5, name="relu", start=20 + late, took=3, deps=(2,), kind=EdgeKind.LAUNCH, **device),
+    ]
+    return trace(*sorted(nodes, key=lambda n: (n["start"], n["id"])), rank=0)
+
+
+def test_work_of_a_device_stands_behind_its_launch_whenever_it_ran() -> None:
+    for late in (0, 5, 100):
+        given_trace = launches(late)
+        order = view_of(given_trace, 0).order
+        assert [int(given_trace.nodes.id[row]) for row in order] == [1, 4, 2, 5, 3]
+
+
+@given(st.integers(1, 2000), st.integers(0, 5))
+def test_lengths_close_to_each_other_are_one_band(length: int, more: int) -> None:
+    bands, counts = _bands((length, length + more, 4 * length + 9), (1, 2, 3))
+    together = more <= length * 0.05
+    assert bands == (
+        [(length, length + more), (4 * length + 9,) * 2] if together
+        else [(length,) * 2, (length + more,) * 2, (4 * length + 9,) * 2]
+    )  # fmt: skip
+    assert counts == ([3, 3] if together else [1, 2, 3])
 
 
 def test_an_occurrence_that_was_seen_once_is_not_told_apart() -> None:

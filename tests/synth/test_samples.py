@@ -124,6 +124,29 @@ def test_what_members_have_in_common_is_the_transfer_and_the_rest_a_wait() -> No
     assert max(took) in (150, 200)
 
 
+def apart(late: int) -> TraceSet:
+    """Two ranks with one operation before a collective; the second begins later by so much."""
+    sets = {}
+    for rank in (0, 1):
+        behind = late * rank
+        sets[rank] = trace(
+            node(1, name="aten::mm", start=behind, took=1000, stream=0),
+            coll(2, start=1000 + behind, took=500 + late - behind, pg_name="0", deps=(1,)),
+            rank=rank, groups={"0": (0, 1)},
+        )  # fmt: skip
+    return TraceSet(sets)
+
+
+def test_ranks_begin_as_far_apart_as_they_did() -> None:
+    sample = Sampler(fit([apart(70_000)]).model, 8, seed=1).traces()
+    starts = {int(t.nodes.start_ns.min()) for t in replay(sample).traces.values()}
+    assert starts == {0, 70_000}
+    together = Sampler(fit([apart(0)]).model, 8).traces()
+    assert not any(t.nodes.attributes.named("release_ns") for t in together.values())
+    # Who knows no starts knows of no difference.
+    assert trained_model().model.parts[0].skew.counts == ()
+
+
 def test_sizes_scale_and_durations_with_them() -> None:
     scaled = Sampler(
         trained_model().model, 4, scale_sizes=parse_scales(["communication=2"])
@@ -277,6 +300,16 @@ def broken(change: str) -> bytes:
         content["learner"] = "neural"
     elif change == "family":
         part["families"][0] = "../../etc/passwd"
+    elif change == "source":
+        part["sources"] = [[0, 99]]
+    elif change == "occurrence":
+        part["occurrences"] = [{"token": 0, "role": 0, "sketches": [len(part["apart"])]}]
+    elif change == "no occurrence":
+        part["occurrences"] = [{"token": 0, "role": 0, "sketches": []}]
+    elif change == "role":
+        part["occurrences"] = [{"token": 0, "role": 7, "sketches": [-1]}]
+    elif change == "grain":
+        part["grain_ns"] = 0
     elif change == "group":
         part["tokens"] = [{**t, "kin": 7 if t["type"] == 7 else -1} for t in part["tokens"]]
     return msgspec.json.encode(content)
@@ -285,7 +318,8 @@ def broken(change: str) -> bytes:
 @pytest.mark.parametrize(
     "change",
     ["format", "no parts", "unknown field", "token", "lane", "huge length", "huge axis",
-     "negative duration", "distance", "neural", "family", "group"],
+     "negative duration", "distance", "neural", "family", "group", "source", "occurrence",
+     "no occurrence", "role", "grain"],
 )  # fmt: skip
 def test_a_model_that_none_would_write_is_refused(change: str, tmp_path: Path) -> None:
     file = tmp_path / "model.json"
