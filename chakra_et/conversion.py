@@ -13,6 +13,7 @@ from chakra_et.converters.kineto import split_processes
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.inputs import Input, open_input, read_both
+from chakra_et.io.memory import collection_paused
 from chakra_et.io.output import make_directory, size_of
 from chakra_et.io.protected import inputs_protected, refuse_input
 from chakra_et.linker import link
@@ -145,6 +146,7 @@ def _pair(host: PathLike | None, device: PathLike | None, rank: int | None) -> P
     return Pair(first, second, rank=named.pop() if len(named) == 1 else None, asked=rank)
 
 
+@collection_paused()
 def convert_one(pair: Pair, options: Options) -> Conversion:
     """The conversion of a pair to one trace. Raises ChakraError where it holds several processes.
 
@@ -157,6 +159,7 @@ def convert_one(pair: Pair, options: Options) -> Conversion:
     return _link(host, device, pair.asked, pair.rank, options)
 
 
+@collection_paused()
 def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
     if pair.whole is not None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -192,10 +195,11 @@ def with_ranks_of_axes(inputs: list[Input]) -> list[Input]:
 def read_both(
     host: Input | None, device: Input | None, strict: bool, chosen: Chosen | None = None
 ) -> tuple[HostTrace | None, DeviceTrace | None]:
-    """Both files, as far as they are given; at the same time, by two processes, where that pays.
+    """Both files, as far as they are given; at the same time, where there are cores for it.
 
-    Of a long profile only what a window of `chosen` annotations needs is held. Raises FormatError
-    for a damaged file or one of another kind.
+    The kernel leaves the interpreter to others while it reads, so two threads do; without it, a
+    large profile is read by another process. Of a long profile only what a window of `chosen`
+    annotations needs is held. Raises FormatError for a damaged file or one of another kind.
     """
     for given, view, wanted in (
         (host, View.HOST, "a PyTorch host trace"),
@@ -203,12 +207,17 @@ def read_both(
     ):
         if given is not None and given.view is not view:
             raise given.refused(wanted)
-    # The kernel has read both before another interpreter would have begun.
-    beside = kernel() is None and not in_worker() and usable_cores() > 1
-    with_host = host is not None
-    if host is not None and device is not None and device.is_large and beside:
-        with Worker(__name__, "read_input", device, strict, chosen, with_host) as worker:
-            return host.read(strict), worker.result()
+    with_host, beside = host is not None, not in_worker() and usable_cores() > 1
+    if host is not None and device is not None and beside:
+        if kernel() is not None:
+            with ThreadPoolExecutor(1) as pool:
+                # The context knows which inputs are protected.
+                part = partial(device.read_part, chosen, strict, with_host)
+                profile = pool.submit(copy_context().run, part)
+                return host.read(strict), profile.result()
+        if device.is_large:
+            with Worker(__name__, "read_input", device, strict, chosen, with_host) as worker:
+                return host.read(strict), worker.result()
     return (
         None if host is None else host.read(strict),
         None if device is None else device.read_part(chosen, strict, with_host),

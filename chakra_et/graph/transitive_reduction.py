@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.graph.adjacency import edge_rows
 from chakra_et.graph.order import topological_order
@@ -171,7 +172,7 @@ def _walk(chain: Rows, source: Rows, target: Rows, asked: Mask, bits: Rows) -> l
     `bits` are the sources of these. Each node has a set of bits for those that reach it. What
     several edges, or an edge and the chain, bring to one node reaches it without each of them.
     """
-    nodes = np.unique(np.concatenate((source, target)))
+    nodes = distinct(np.concatenate((source, target)))
     bit = {node: 1 << place for place, node in enumerate(bits.tolist())}
     offsets = np.append(np.searchsorted(target, nodes), len(target)).tolist()
     places, sources, wanted = (

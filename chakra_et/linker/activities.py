@@ -75,6 +75,8 @@ class Activities:
 def with_joins(table: Activities, time_ns: Rows, lane: Rows) -> Activities:
     """The table with joins as its last rows: each is at one time, and in the order of its lane."""
     count = len(time_ns)
+    if count == 0:
+        return table
     new: dict[str, npt.NDArray[Any]] = dict.fromkeys(
         ("host", "record", "caller", "launch", "nested_in", "device"),
         np.full(count, NO_ROW, np.int64),

@@ -69,7 +69,7 @@ class Edges:
     ) -> npt.NDArray[np.int64]:
         """The places of edges in the order in which rows hold them, each edge once."""
         call = kind == EdgeKind.CALL
-        order = np.lexsort((np.arange(len(target)), source, ~call, target))
+        order = np.lexsort((source, ~call, target))  # which is stable
         t, s, c = target[order], source[order], call[order]
         first = np.ones(len(order), np.bool_)
         first[1:] = (t[1:] != t[:-1]) | (s[1:] != s[:-1]) | (c[1:] != c[:-1])

@@ -47,6 +47,8 @@ from chakra_et.model import (
 
 ROWS_AT_ONCE: Final = 1 << 15
 """Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
+ROWS_IN_CACHE: Final = 1 << 11
+"""The same for the kernel, to which columns do not matter: what it writes stays in the cache."""
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
@@ -67,8 +69,8 @@ def encode_et(trace: Trace) -> Iterator[bytes]:
     _check_times(trace)
     writer = node_writer(trace)
     if writer is not None:
-        for start in range(0, len(trace.nodes), ROWS_AT_ONCE):
-            yield writer.write(start, min(start + ROWS_AT_ONCE, len(trace.nodes)))
+        for start in range(0, len(trace.nodes), ROWS_IN_CACHE):
+            yield writer.write(start, min(start + ROWS_IN_CACHE, len(trace.nodes)))
         return
     heads = Heads(b"")
     for bodies in encode_nodes(trace):

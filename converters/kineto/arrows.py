@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, distinct, row_keys
 from chakra_et.columns import NO_ROW, Rows, no_rows
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.times import nanoseconds, time_or_none
@@ -100,9 +100,8 @@ def _fan_out(sides: list[Side], base_time_ns: int) -> Flows:
     (keys, pid, tid, time), (end_keys, end_pid, end_tid, end_time) = sides
     count = len(time)
     number = codes(*np.concatenate((keys, end_keys), axis=1))
-    rank = codes(np.append(time, end_time))
-    order = np.lexsort((rank[:count], number[:count]))
-    key = number * (int(rank.max(initial=0)) + 1) + rank
+    key = row_keys(number, np.append(time, end_time))
+    order = np.argsort(key[:count], kind="stable")
     behind = np.searchsorted(key[:count][order], key[count:], "right")
     wanted = number[count:]
     place = np.full(len(end_time), -1, np.int64)
@@ -113,7 +112,7 @@ def _fan_out(sides: list[Side], base_time_ns: int) -> Flows:
     kept = place >= 0
     source = Ends(pid[place[kept]], tid[place[kept]], time[place[kept]] + base_time_ns)
     target = Ends(end_pid[kept], end_tid[kept], end_time[kept] + base_time_ns)
-    begun = len(np.unique(place[kept]))
+    begun = len(distinct(place[kept]))
     return Flows(source, target, int(np.count_nonzero(~kept)) + count - begun, count + len(kept))
 
 

@@ -8,7 +8,7 @@ from itertools import count
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, distinct
 from chakra_et.columns import Mask, no_rows
 from chakra_et.converters.kineto.account import totals_of
 from chakra_et.converters.kineto.owners import Owners, find_owners
@@ -19,8 +19,8 @@ from chakra_et.recording import DeviceTrace, Role
 def process_ids(device: DeviceTrace) -> list[int]:
     """The processes that a profile tells, else those whose operations it holds."""
     if len(device.process):
-        return [int(pid) for pid in np.unique(device.process)]
-    return [int(pid) for pid in np.unique(device.pid[device.role == Role.OP])]
+        return [int(pid) for pid in distinct(device.process)]
+    return [int(pid) for pid in distinct(device.pid[device.role == Role.OP])]
 
 
 def split_processes(device: DeviceTrace) -> dict[int, DeviceTrace]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import row_keys
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -51,10 +51,7 @@ def find_launches(table: Activities, device: DeviceTrace) -> Rows:
     calls, ids = calls[ids > 0], ids[ids > 0]
     if len(calls) == 0 or len(work) == 0:
         return launch
-    code = codes(np.concatenate((ids, wanted)))
-    rank = codes(np.concatenate((table.start_ns[calls], table.start_ns[work])))
-    # Ids and times are numbered densely, so that a pair of them fits into one integer.
-    key = code * (int(rank.max()) + 1) + rank
+    key = row_keys(np.append(ids, wanted), np.append(table.start_ns[calls], table.start_ns[work]))
     mine, theirs = key[: len(calls)], key[len(calls) :]
     order = np.argsort(mine, kind="stable")
     behind = np.searchsorted(mine[order], theirs, "right")

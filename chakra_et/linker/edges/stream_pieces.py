@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import row_keys
 from chakra_et.columns import Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.carriers import Carriers
@@ -22,8 +22,7 @@ def stream_piece_edges(table: Activities, streams: StreamOrder, carriers: Carrie
     other = carriers.lane != table.lane[carriers.into]
     into, lane, start = carriers.into[other], carriers.lane[other], carriers.start_ns[other]
     order, count = streams.order, len(streams.order)
-    times = codes(np.append(table.start_ns[order], start))
-    key = np.append(table.lane[order], lane) * (int(times.max(initial=0)) + 1) + times
+    key = row_keys(np.append(table.lane[order], lane), np.append(table.start_ns[order], start))
     # Within a lane the order is that of starts; lanes ascend.
     place = np.searchsorted(key[:count], key[count:])
     before, after = _on(table, order, place - 1, lane), _on(table, order, place, lane)

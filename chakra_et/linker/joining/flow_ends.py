@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, row_keys
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.joining.nesting import enclosing
@@ -27,8 +27,7 @@ def open_at(table: Activities, device: DeviceTrace, rows: Rows, ends: Ends) -> R
     ordered = table.host_order[among[table.host_order]]
     record, count = table.record[ordered], len(ordered)
     thread = codes(np.append(device.pid[record], ends.pid), np.append(device.tid[record], ends.tid))
-    time = codes(np.append(table.start_ns[ordered], ends.time_ns))
-    key = thread * (int(time.max()) + 1) + time
+    key = row_keys(thread, np.append(table.start_ns[ordered], ends.time_ns))
     # Lanes are numbered in another order than threads; within each, times ascend.
     by_key = np.argsort(key[:count], kind="stable")
     place = np.searchsorted(key[:count][by_key], key[count:], "right") - 1
@@ -56,8 +55,7 @@ def work_at(table: Activities, device: DeviceTrace, work: Rows, ends: Ends, mome
     exact = codes(row, np.append(moment, ends.time_ns))
     found = np.full(int(exact.max(initial=0)) + 1, NO_ROW, np.int64)
     found[exact[:count]] = work
-    rank = codes(np.append(table.start_ns[work], ends.time_ns))
-    key = row * (int(rank.max(initial=0)) + 1) + rank
+    key = row_keys(row, np.append(table.start_ns[work], ends.time_ns))
     order = np.argsort(key[:count], kind="stable")
     place = np.searchsorted(key[:count][order], key[count:], "right") - 1
     begun = order[np.maximum(place, 0)]

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.errors import LinkError
 from chakra_et.linker.evidence import Evidence
@@ -185,7 +186,7 @@ def _by_order(
 
 
 def _compare_processes(host: HostTrace, device: DeviceTrace, ops: Rows, join: HostJoin) -> None:
-    pids = np.unique(device.pid[ops]).tolist()
+    pids = distinct(device.pid[ops]).tolist()
     if host.pid is not None and pids and host.pid not in pids:
         join.warnings.append(
             f"process ids differ (host trace {host.pid}, profile {', '.join(map(str, pids))}), "

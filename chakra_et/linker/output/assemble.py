@@ -226,7 +226,9 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     device, rows = view.device, view.on_record
     assert device is not None
     rests = np.sort(view.rests)
-    shown = np.union1d(rows, rests) if len(rests) else rows
+    has_record = view.record != NO_ROW
+    has_record[rests] = True
+    shown = np.flatnonzero(has_record)
     codes = view.from_record("category", shown)
     _add_texts(attributes, "category", shown, codes, device.categories.in_order)
     threads = shown[view.role[shown] != Role.WORK]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from chakra_et.columns import NO_ROW, UNTIMED, Rows, count_up
+from chakra_et.columns import NO_ROW, UNTIMED, Rows, count_up, no_rows
 from chakra_et.linker.activities import Activities, with_joins
 from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
@@ -42,6 +42,8 @@ def with_further_nodes(
     The new rows are the last ones of the table, in the order of `kernels`. Behind them come joins:
     where many nodes would wait for many messages of one kernel, each, they wait for a join.
     """
+    if len(kernels) == 0:
+        return Graph(table, order, edges, own, no_rows(), no_rows())
     edges, joined = _with_joins(len(table) + len(kernels), kernels, edges)
     rows = np.arange(len(table), len(table) + len(kernels))
     lists = ("host_order", "beside", "rests")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import row_keys
 from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
@@ -82,8 +82,7 @@ def owned_parts(table: Activities, begin_ns: Rows, end_ns: Rows) -> TimeParts:
     rows = rows[end_ns[rows] > begin_ns[rows]]
     lane = np.concatenate((pieces.lane, table.lane[rows], table.lane[rows]))
     time = np.concatenate((pieces.begin_ns, begin_ns[rows], end_ns[rows]))
-    rank = codes(time)
-    key = lane * (int(rank.max()) + 1 if len(rank) else 1) + rank
+    key = row_keys(lane, time)
     count = len(pieces.lane)
     first = np.searchsorted(key[:count], key[count : count + len(rows)], "right") - 1
     after = np.searchsorted(key[:count], key[count + len(rows) :], "left")

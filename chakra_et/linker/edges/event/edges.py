@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct, row_keys
 from chakra_et.columns import NO_ROW, UNTIMED, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -241,10 +242,10 @@ def unexplained(table: Activities, launched: Launched) -> Rows:
 
 
 def _launches_on_several_streams(launch: Rows, lane: Rows) -> Rows:
-    pairs = np.unique(np.stack((launch, lane)), axis=1)[0]
-    calls, counts = np.unique(pairs, return_counts=True)
-    several: Rows = calls[(counts > 1) & (calls != NO_ROW)]
-    return several
+    order = np.argsort(row_keys(launch, lane), kind="stable")
+    launch, lane = launch[order], lane[order]
+    several = distinct(launch[1:][(launch[1:] == launch[:-1]) & (lane[1:] != lane[:-1])])
+    return np.asarray(several[several != NO_ROW])
 
 
 def _edges(edges: list[tuple[int, int, Evidence]]) -> EdgeList:

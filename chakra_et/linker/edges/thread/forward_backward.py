@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, row_keys
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.thread.backward_names import pairs_by_name
@@ -92,8 +92,8 @@ def _by_sequence(table: Activities, device: DeviceTrace, ops: Rows) -> tuple[Row
         return none, none
     known, wanted = (device.sequence[table.record[rows]] for rows in (forward, later))
     times = np.concatenate((table.start_ns[forward], table.start_ns[later]))
-    rank, code = codes(times), codes(np.append(known, wanted))
-    key = code * (int(rank.max()) + 1) + rank
+    code = codes(np.append(known, wanted))
+    key = row_keys(code, times)
     order = np.argsort(key[: len(forward)], kind="stable")
     forward, number = forward[order], code[: len(forward)][order]
     place = np.searchsorted(key[: len(forward)][order], key[len(forward) :], "left") - 1

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import row_keys
 from chakra_et.columns import Rows
 
 
@@ -17,7 +17,5 @@ def search_in_lanes(
 
     The pairs are sorted by lane, then value.
     """
-    rank = codes(np.concatenate((values, wanted)))
-    width = int(rank.max()) + 1 if len(rank) else 1
-    keys = lanes * width + rank[: len(values)]
-    return np.searchsorted(keys, lane * width + rank[len(values) :], side)
+    pair, count = row_keys(np.append(lanes, lane), np.append(values, wanted)), len(values)
+    return np.searchsorted(pair[:count], pair[count:], side)

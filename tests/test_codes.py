@@ -1,0 +1,47 @@
+"""Numbers in place of values: ranks, keys of rows, distinct values."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chakra_et.codes import codes, distinct, row_keys
+from chakra_et.columns import EVER, NEVER
+
+NUMBER = st.one_of(
+    st.integers(-3, 3),
+    st.sampled_from([EVER, EVER + 1, NEVER - 1, NEVER]),
+    st.integers(EVER, NEVER),
+)
+ROWS = st.lists(st.tuples(NUMBER, st.integers(-3, 3), NUMBER), max_size=8)
+
+
+def columns(rows):
+    return [np.array([row[k] for row in rows], np.int64) for k in range(3)]
+
+
+@given(ROWS)
+def test_keys_compare_as_rows_do(rows):
+    keys = row_keys(*columns(rows)).tolist()
+    for one, key in zip(rows, keys, strict=True):
+        for other, other_key in zip(rows, keys, strict=True):
+            assert (one < other) == (key < other_key)
+            assert (one == other) == (key == other_key)
+
+
+@given(ROWS)
+def test_codes_are_ranks_among_distinct_rows(rows):
+    ranks = {row: rank for rank, row in enumerate(sorted(set(rows)))}
+    assert codes(*columns(rows)).tolist() == [ranks[row] for row in rows]
+
+
+@given(st.lists(NUMBER, max_size=8))
+def test_distinct_values_ascend(values):
+    assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+def test_keys_of_usual_times_need_no_sorting(monkeypatch):
+    # Nanoseconds since the epoch on a hundred threads, some without a time.
+    monkeypatch.setattr("chakra_et.codes.codes", None)
+    start = 1_700_000_000_000_000_000 + np.arange(5) * 10**9
+    keys = row_keys(np.array([99, 0, 0, 99, 99]), np.append(start[:4], EVER))
+    assert np.argsort(keys).tolist() == [1, 2, 4, 0, 3]
