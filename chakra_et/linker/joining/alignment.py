@@ -5,15 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from chakra_et.codes import codes
-from chakra_et.columns import Rows
+from chakra_et.columns import Rows, count_up
 from chakra_et.kernel import kernel
 
 Sequence = Rows
+Run: TypeAlias = tuple[int, int, int]
+"""Places in both sequences, and how many items are equal from there on."""
 
 _RUN: Final = 8
 """Equal neighbours that make an anchor."""
@@ -35,45 +37,47 @@ def align(left: Sequence, right: Sequence) -> tuple[Sequence, Sequence]:
     and what lies between two anchors is matched the same way, or item by item where it is short.
     What is long and has no anchors, as repeated layers have none, may take more gaps.
     """
-    pairs: list[tuple[int, int]] = []
+    runs: list[Run] = []
     tries = _TRIES
     todo = [(0, len(left), 0, len(right), _RUN)]
     while todo:
         low, high, other_low, other_high, run = todo.pop()
         head = _common_prefix(left[low:high], right[other_low:other_high])
-        pairs += zip(range(low, low + head), range(other_low, other_low + head), strict=True)
+        runs.append((low, other_low, head))
         low, other_low = low + head, other_low + head
         tail = _common_prefix(left[low:high][::-1], right[other_low:other_high][::-1])
-        pairs += zip(range(high - tail, high), range(other_high - tail, other_high), strict=True)
         high, other_high = high - tail, other_high - tail
+        runs.append((high, other_high, tail))
         if low == high or other_low == other_high:
             continue
         part, other = left[low:high], right[other_low:other_high]
-        found = []
+        found: list[Run] = []
         if run == _RUN and tries:
             found, tries = _shortest_edit(part, other, _FEW), tries - 1
         anchors = _anchors(part, other, run) if not found else []
-        if found:
-            pairs += [(low + a + i, other_low + b + i) for a, b, size in found for i in range(size)]
-        elif anchors:
+        if anchors:
             borders = [(0, 0), *anchors, (high - low, other_high - other_low)]
             for (a, b), (next_a, next_b) in pairwise(borders):
                 todo.append((low + a, low + next_a, other_low + b, other_low + next_b, run))
-        elif run > 1:
+        elif not found and run > 1:
             todo.append((low, high, other_low, other_high, run // 2))
-        elif (high - low) * (other_high - other_low) <= _SMALL:
+        elif not found and (high - low) * (other_high - other_low) <= _SMALL:
             matcher = SequenceMatcher(None, part.tolist(), other.tolist(), autojunk=False)
-            for a, b, size in matcher.get_matching_blocks():
-                pairs += [(low + a + i, other_low + b + i) for i in range(size)]
-        else:
+            found = [(a, b, size) for a, b, size in matcher.get_matching_blocks()]
+        elif not found:
             found = _shortest_edit(part, other, _MANY)
-            pairs += [(low + a + i, other_low + b + i) for a, b, size in found for i in range(size)]
-    pairs.sort()
-    both = np.array(pairs, np.int64).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
+        runs += [(low + a, other_low + b, size) for a, b, size in found]
+    return _places(runs)
 
 
-def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[tuple[int, int, int]]:
+def _places(runs: list[Run]) -> tuple[Sequence, Sequence]:
+    """The places of all items in runs that do not overlap, ascending."""
+    first, other, size = np.array(sorted(runs), np.int64).reshape(-1, 3).T
+    within = count_up(size)
+    return np.repeat(first, size) + within, np.repeat(other, size) + within
+
+
+def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[Run]:
     """Places and lengths of equal runs between the fewest items that either side has alone.
 
     By E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", Algorithmica 1 (1986): for
@@ -103,7 +107,7 @@ def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[tuple[int
     return []
 
 
-def _way_back(steps: list[dict[int, int]], diagonal: int, at: int) -> list[tuple[int, int, int]]:
+def _way_back(steps: list[dict[int, int]], diagonal: int, at: int) -> list[Run]:
     """The equal runs on the way to a place, by how far each number of gaps had got before it."""
     runs = []
     for gaps in range(len(steps) - 1, -1, -1):
