@@ -15,6 +15,8 @@ SIMD: str
 """The instructions that simdjson found on this machine."""
 
 Column: TypeAlias = npt.NDArray[Any]
+Operand: TypeAlias = tuple[bytes, bytes, bytes]
+"""Values, shapes and types of inputs or outputs."""
 Told: TypeAlias = tuple[str, str, npt.NDArray[np.int64], list[int | str]]
 """An attribute that some nodes have: name, declared type, places of the nodes, and values."""
 Arrows: TypeAlias = tuple[Column, Column, Column, Column, Column]
@@ -23,10 +25,13 @@ Arrows: TypeAlias = tuple[Column, Column, Column, Column, Column]
 class HostReader:
     def read(
         self, text: bytes
-    ) -> tuple[dict[str, Column], list[str], list[str], list[bytes], list[Told]] | None:
-        """Columns of nodes of a PyTorch host trace, names, operator schemas, and operands: values,
-        shapes, types and strides, with a zero byte between them. Attributes that only some nodes
-        have come by groups of nodes that have the same ones."""
+    ) -> (
+        tuple[dict[str, Column], list[str], list[str], list[Operand], list[bytes], list[Told]]
+        | None
+    ):
+        """Columns of nodes of a PyTorch host trace, names, operator schemas, and distinct operands:
+        their texts, and the strides of each. Attributes that only some nodes have come by groups
+        of nodes that have the same ones."""
 
 class ProfileReader:
     def __init__(
@@ -93,6 +98,13 @@ def enclosing(lane: Column, start: Column, end: Column, order: Column, last: int
 def shortest_edit(left: Column, right: Column, most: int) -> tuple[Column, Column, Column]:
     """Places in both, and lengths, of equal runs between the fewest items that either side has
     alone, from the last to the first; none where that are more than `most`."""
+
+def find_tensors(
+    texts: list[bytes],
+) -> tuple[Column, Column, Column, Column, Column, Column, Column] | None:
+    """The tensors in JSON texts, as `_in_piece` in converters/pytorch/tensors.py has them: text,
+    argument, storage, offset, number of elements, item size, end of the device's name. None where a
+    text is no JSON."""
 
 def read_nodes(
     data: bytes,

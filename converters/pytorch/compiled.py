@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 from chakra_et.kernel import kernel
 
 if TYPE_CHECKING:
-    from chakra_et.kernel._native import Column, HostReader, Told
+    from chakra_et.kernel._native import Column, HostReader, Operand, Told
 
 
 @dataclass(frozen=True)
 class HostPiece:
     """Some nodes in columns. Codes are into the lists beside them, in order of first use.
 
-    `operands` are values, shapes, types and strides, parted as the reader in Python parts them;
+    `operands` are distinct inputs and outputs: values, shapes and types, and `strides` of each;
     `told` are the attributes that only some nodes have.
     """
 
     columns: dict[str, Column]
     names: list[str]
     op_schemas: list[str]
-    operands: list[bytes]
+    operands: list[Operand]
+    strides: list[bytes]
     told: list[Told]
 
     def __len__(self) -> int:

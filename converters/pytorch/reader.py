@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import UNTIMED, Rows, TextCodes
+from chakra_et.columns import UNTIMED, Rows
 from chakra_et.converters.pytorch.compiled import HostPiece, host_decoder
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
@@ -35,6 +35,8 @@ KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1
 
 N = TypeVar("N", FlatNode, NestedNode)
 V = TypeVar("V")
+Operand: TypeAlias = tuple[bytes, bytes, bytes]
+"""Values, shapes and types of inputs or outputs, as they are carried."""
 
 HEAD_BYTES: Final = 1 << 18
 """How much of a file tells the layout of its nodes."""
@@ -51,7 +53,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 }
 """Attributes that every node has, in every layout, and their values where one has not."""
 _THREADS: Final = {"tid": "thread", "fw_tid": "fw_thread"}
-_STRIDES: Final = ("input_strides", "output_strides")
+_STRIDES: Final = {"inputs": "input_strides", "outputs": "output_strides"}
 _DURATION: Final = attrgetter("dur")
 _BORDER: Final = b"\0"
 """Stands between texts that are kept as one while reading; no JSON text holds it."""
@@ -138,6 +140,14 @@ def _alike(
         yield signature, places, list(chain.from_iterable([lists[place] for place in places]))
 
 
+def _joined(io: HostIO) -> bytes:
+    return _BORDER.join((io.values, io.shapes, io.types, io.strides))
+
+
+def _codes(pool: Pool[V], values: Iterable[V]) -> npt.NDArray[np.int32]:
+    return np.array(list(map(pool.__getitem__, values)), np.int32)
+
+
 class _Columns:
     """Host nodes as they come in, in arrays that are joined at the end.
 
@@ -150,7 +160,8 @@ class _Columns:
         self.parts: dict[str, list[npt.NDArray[Any]]] = {}
         self.names: Pool[str] = Pool()
         self.op_schemas: Pool[str] = Pool()
-        self.ios: Pool[bytes] = Pool()
+        self.texts: Pool[Operand] = Pool()
+        self.strides: Pool[bytes] = Pool({b"": 0})
         self.attributes: dict[str, HostAttribute] = {}
         self.untimed = 0
 
@@ -167,15 +178,30 @@ class _Columns:
         self.parts.setdefault(name, []).append(part)
 
     def _put_codes(self, name: str, pool: Pool[V], values: Iterable[V]) -> None:
-        self._put(name, np.array(list(map(pool.__getitem__, values)), np.int32))
+        self._put(name, _codes(pool, values))
 
     def _put_distinct(
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
     ) -> None:
         """Put codes into a list of distinct values, as codes into the pool."""
-        if distinct:
-            codes = np.array(list(map(pool.__getitem__, distinct)), np.int32)[codes]
-        self._put(name, codes)
+        self._put(name, _codes(pool, distinct)[codes])
+
+    def _put_operands(
+        self, texts: list[Operand], strides: list[bytes], codes: dict[str, npt.NDArray[np.int32]]
+    ) -> None:
+        """Put inputs and outputs, as codes into lists of distinct ones and their strides."""
+        text, stride = _codes(self.texts, texts), _codes(self.strides, strides)
+        for side, column in codes.items():
+            self._put(side, text[column])
+            self._put(_STRIDES[side], stride[column])
+
+    def _put_joined(self, **sides: Iterable[bytes]) -> None:
+        """Put inputs and outputs: values, shapes, types and strides of each, parted by borders."""
+        pool: Pool[bytes] = Pool()
+        codes = {side: _codes(pool, joined) for side, joined in sides.items()}
+        parts = [text.split(_BORDER) for text in pool]
+        texts = [(values, shapes, types) for values, shapes, types, _ in parts]
+        self._put_operands(texts, [strides for *_, strides in parts], codes)
 
     def _with_good_ids(self, nodes: list[N]) -> list[N]:
         ids = [node.id for node in nodes]
@@ -248,13 +274,7 @@ class _Columns:
             )
         for name, attribute in list(self.attributes.items()):
             self._check_attribute(name, attribute)
-        columns: dict[str, Any] = {
-            name: self._joined(name) for name in COLUMNS if name not in _STRIDES
-        }
-        texts, strides, text_code, stride_code = self._split_ios()
-        for side, name in zip(("inputs", "outputs"), _STRIDES, strict=True):
-            columns[name] = stride_code[columns[side]]
-            columns[side] = text_code[columns[side]]
+        columns: dict[str, Any] = {name: self._joined(name) for name in COLUMNS}
         return HostTrace(
             path=path,
             schema=schema,
@@ -267,24 +287,13 @@ class _Columns:
             metadata=metadata,
             names=self.names,
             op_schemas=self.op_schemas,
-            texts=texts,
-            strides=strides,
+            texts=self.texts,
+            strides=self.strides,
             attributes=self.attributes,
             warnings=warnings,
             repairs=repairs,
             **columns,
         )
-
-    def _split_ios(
-        self,
-    ) -> tuple[Pool[tuple[bytes, bytes, bytes]], Pool[bytes], TextCodes, TextCodes]:
-        """The texts and strides of all inputs and outputs, and the codes of each distinct one's."""
-        texts: Pool[tuple[bytes, bytes, bytes]] = Pool()
-        strides: Pool[bytes] = Pool({b"": 0})
-        split = [io.split(_BORDER) for io in self.ios]
-        text_code = np.array([texts[values, shapes, types] for values, shapes, types, _ in split])
-        stride_code = np.array([strides[text] for *_, text in split])
-        return texts, strides, text_code.astype(np.int32), stride_code.astype(np.int32)
 
     def _joined(self, name: str) -> npt.NDArray[Any]:
         return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, np.int64)
@@ -327,8 +336,10 @@ class NestedColumns(_Columns):
         self._add_attributes([node.attrs for node in nodes])
         self._put_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
         self._put_codes("name", self.names, [node.name for node in nodes])
-        self._put_io("inputs", [node.inputs for node in nodes])
-        self._put_io("outputs", [node.outputs for node in nodes])
+        self._put_joined(
+            inputs=[_joined(node.inputs) for node in nodes],
+            outputs=[_joined(node.outputs) for node in nodes],
+        )
         self._put_times(nodes)
 
     def _add_columns(self, piece: HostPiece) -> None:
@@ -345,15 +356,12 @@ class NestedColumns(_Columns):
                 self._put(_THREADS.get(name, name), columns[name])
         self._put_distinct("name", self.names, piece.names, columns["name"])
         self._put_distinct("op_schema", self.op_schemas, piece.op_schemas, columns["op_schema"])
-        for side in ("inputs", "outputs"):
-            self._put_distinct(side, self.ios, piece.operands, columns[side])
+        self._put_operands(
+            piece.operands, piece.strides, {side: columns[side] for side in _STRIDES}
+        )
         self._put("start_ns", np.full(count, UNTIMED, np.int64))
         self._put("duration_ns", np.zeros(count, np.int64))
         self.count += count
-
-    def _put_io(self, side: str, ios: list[HostIO]) -> None:
-        texts = [_BORDER.join((io.values, io.shapes, io.types, io.strides)) for io in ios]
-        self._put_codes(side, self.ios, texts)
 
     def _add_attributes(self, lists: list[list[HostAttr]]) -> None:
         """Turn each node's list of named values into columns: those that all have, and others."""
@@ -397,6 +405,5 @@ class FlatColumns(_Columns):
             self._put_core(name, list(map(attrgetter(name), nodes)))
         inputs = [(node.inputs, node.input_shapes, node.input_types, b"") for node in nodes]
         outputs = [(node.outputs, node.output_shapes, node.output_types, b"") for node in nodes]
-        self._put_codes("inputs", self.ios, map(_BORDER.join, inputs))
-        self._put_codes("outputs", self.ios, map(_BORDER.join, outputs))
+        self._put_joined(inputs=map(_BORDER.join, inputs), outputs=map(_BORDER.join, outputs))
         self._put_times(nodes)

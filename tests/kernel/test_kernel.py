@@ -127,7 +127,10 @@ def test_nodes_are_columns() -> None:
     assert piece.columns["id"].tolist() == [7, 7]
     assert piece.columns["rf_id"].tolist() == [5, 6]
     assert piece.columns["seq_id"].tolist() == [-1, -1]
-    assert piece.operands[0] == b'[1.50, 2]\0[[2]]\0["Tensor(float)"]\0'
+    assert (piece.operands[0], piece.strides[0]) == (
+        (b"[1.50, 2]", b"[[2]]", b'["Tensor(float)"]'),
+        b"",
+    )
     assert piece.told[0][:2] == ("pg_name", "string")
     assert piece.told[0][3] == ["dp", "dp"]
 

@@ -57,23 +57,17 @@ class HostReader {
     for (Told& part : nodes.told) told.append(told_of(part));
     return nb::make_tuple(out, list_of(nodes.names.values(), str_of),
                           list_of(nodes.schemas.values(), str_of),
-                          list_of(nodes.operands.values(), joined), told);
+                          list_of(nodes.operands.values(), texts_of),
+                          list_of(nodes.operands.values(), strides_of), told);
   }
 
  private:
-  static nb::object joined(const Operands& operands) {
-    size_t size = operands.texts.size() - 1;
-    for (std::string_view text : operands.texts) size += text.size();
-    nb::object out = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-    if (!out.is_valid()) throw nb::python_error();
-    char* p = PyBytes_AsString(out.ptr());
-    for (size_t k = 0; k < operands.texts.size(); ++k) {
-      if (k > 0) *p++ = '\0';
-      std::memcpy(p, operands.texts[k].data(), operands.texts[k].size());
-      p += operands.texts[k].size();
-    }
-    return out;
+  static nb::object texts_of(const Operands& operands) {
+    const auto& texts = operands.texts;
+    return nb::make_tuple(bytes_of(texts[0]), bytes_of(texts[1]), bytes_of(texts[2]));
   }
+
+  static nb::object strides_of(const Operands& operands) { return bytes_of(operands.texts[3]); }
 
   static nb::object told_of(Told& part) {
     nb::list values;

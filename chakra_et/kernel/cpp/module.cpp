@@ -6,6 +6,7 @@
 #include "json_to_python.hpp"
 #include "python.hpp"
 #include "sequences.hpp"
+#include "tensors.hpp"
 
 using namespace nb::literals;
 
@@ -32,6 +33,22 @@ nb::tuple shortest_edit(Column<int64_t> left, Column<int64_t> right, int64_t mos
                         array(std::move(runs.size)));
 }
 
+nb::object find_tensors(nb::list texts) {
+  std::vector<std::string_view> given;
+  for (nb::handle text : texts) given.push_back(raw(text));
+  TensorFinder found;
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    sound = found.read(given);
+  }
+  if (!sound) return nb::none();
+  return nb::make_tuple(array(std::move(found.text)), array(std::move(found.argument)),
+                        array(std::move(found.storage)), array(std::move(found.offset)),
+                        array(std::move(found.count)), array(std::move(found.size)),
+                        array(std::move(found.device)));
+}
+
 }  // namespace
 }  // namespace kernel
 }  // namespace chakra_et
@@ -54,6 +71,7 @@ NB_MODULE(_native, m) {
       .def("write", &NodeWriter::write, "first"_a, "last"_a);
   m.def("enclosing", &enclosing_of, "lane"_a, "start"_a, "end"_a, "order"_a, "last"_a);
   m.def("shortest_edit", &shortest_edit, "left"_a, "right"_a, "most"_a);
+  m.def("find_tensors", &find_tensors, "texts"_a);
   m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,
         "operands"_a, "wire_types"_a);
 }
