@@ -5,7 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-out
 # What the compiled kernel is made of, which is built where there is a compiler and simdjson.
-KERNEL := $(wildcard chakra_et/kernel/cpp/*) chakra_et/kernel/__init__.py hatch_build.py
+KERNEL := $(wildcard chakra_et/kernel/cpp/* chakra_et/feeder/cpp/include/chakra_et/*.hpp) \
+    chakra_et/kernel/__init__.py hatch_build.py
 
 .PHONY: help demo test test-torch test-compat test-browser test-cluster check lint format types schema bench clean
 

@@ -24,13 +24,21 @@ def compiler() -> str:
 
 
 @pytest.fixture(scope="session")
-def native(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def zstd(compiler: str) -> list[str]:
+    """What the compiler is told to read packed and compressed ETs; nothing without the library."""
+    command = [compiler, "-x", "c++", "-E", "-"]
+    found = subprocess.run(command, input=b"#include <zstd.h>", capture_output=True, check=False)
+    return ["-DCHAKRA_ET_WITH_ZSTD", "-lzstd"] if found.returncode == 0 else []
+
+
+@pytest.fixture(scope="session")
+def native(compiler: str, zstd: list[str], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The C interface as a library, which the first worker of a run builds for all."""
     library = shared_folder(tmp_path_factory) / "libchakra_et_feeder.so"
     with library.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            build(compiler, library)
+            build(compiler, zstd, library)
     return load(str(library))
 
 
@@ -40,10 +48,19 @@ def shared_folder(factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-def build(compiler: str, target: Path) -> None:
+def build(compiler: str, more: list[str], target: Path) -> None:
     """Compile the library; what stands at the target is whole."""
     options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
     source, partial = CPP / "src" / "feeder_c.cpp", target.with_suffix(".partial")
-    command = [compiler, *options, "-I", str(CPP / "include"), str(source), "-o", str(partial)]
+    command = [
+        compiler,
+        *options,
+        "-I",
+        str(CPP / "include"),
+        str(source),
+        "-o",
+        str(partial),
+        *more,
+    ]
     subprocess.run(command, check=True)
     partial.rename(target)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes as c
+import os
+from pathlib import Path
 from typing import Any
 
 from chakra_et.feeder import Code, Counts, FeederError, Next, State
@@ -42,6 +44,10 @@ class NativeNode(c.Structure):
         """The name."""
         return c.string_at(self.name, self.name_size)
 
+    def record(self) -> bytes:
+        """The whole node, as it stands in its file."""
+        return c.string_at(self.message, self.message_size)
+
 
 class _Counts(c.Structure):
     _fields_ = (
@@ -51,12 +57,12 @@ class _Counts(c.Structure):
 
 
 class NativeFeeder:
-    """A feeder of the C++ library over bytes."""
+    """A feeder of the C++ library over bytes, or over what lies at a path."""
 
-    def __init__(self, lib: Any, data: bytes, **options: Any) -> None:
+    def __init__(self, lib: Any, source: bytes | Path, **options: Any) -> None:
         self._lib = lib
-        self._data = data
-        self._room = len(data)
+        self._data = source
+        self._room = len(source) if isinstance(source, bytes) else 0
         chosen = _Options()
         lib.chakra_et_options_init(c.byref(chosen))
         for name, value in options.items():
@@ -67,9 +73,11 @@ class NativeFeeder:
             setattr(chosen, name, _FAULTS.get(value, value) if isinstance(value, str) else value)
         self._feeder = c.c_void_p()
         error = _Error()
-        lib.chakra_et_open_bytes(
-            data, c.c_size_t(len(data)), c.byref(chosen), c.byref(self._feeder), c.byref(error)
-        )
+        rest = c.byref(chosen), c.byref(self._feeder), c.byref(error)
+        if isinstance(source, bytes):
+            lib.chakra_et_open_bytes(source, c.c_size_t(len(source)), *rest)
+        else:
+            lib.chakra_et_open(os.fsencode(source), *rest)
         _check(error)
 
     def __del__(self) -> None:

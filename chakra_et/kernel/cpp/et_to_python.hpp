@@ -2,17 +2,18 @@
 #ifndef CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
 #define CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
 
-#include <algorithm>
+#include <chakra_et/records.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "et_reader.hpp"
-#include "et_records.hpp"
 #include "python.hpp"
 
 namespace chakra_et {
 namespace kernel {
+
+using namespace records;
 
 // What an array holds, which must live on: so an array of another type, which would be copied, is
 // refused.
@@ -73,18 +74,7 @@ class NodeWriter {
     nodes_.offsets = column<int64_t>(columns, "offsets");
     nodes_.source = column<uint64_t>(columns, "source");
     nodes_.is_call = column<uint8_t>(columns, "is_call");
-    size_t count = nodes_.id.size;
-    size_t edges = std::min(nodes_.source.size, nodes_.is_call.size);
-    bool fits = nodes_.offsets.size == count + 1 && nodes_.offsets.data[0] >= 0;
-    for (size_t size : {nodes_.start_us.size, nodes_.duration_us.size, nodes_.name.size,
-                        nodes_.type.size, nodes_.inputs.size, nodes_.outputs.size,
-                        nodes_.layout.size}) {
-      fits = fits && size == count;
-    }
-    for (size_t row = 0; fits && row < count; ++row) {
-      fits = nodes_.offsets.data[row] <= nodes_.offsets.data[row + 1];
-    }
-    if (!fits || static_cast<size_t>(nodes_.offsets.data[count]) > edges) {
+    if (!nodes_.fit()) {
       throw nb::value_error("the columns of a trace do not fit together");
     }
   }

@@ -44,6 +44,17 @@ class Attr {
     return message.size() != 0 && p[0] != 0x0a && Attr(message).name() == name;
   }
 
+  static bool is_list(Kind kind) { return kind != Kind::none && static_cast<unsigned>(kind) % 2 == 0; }
+  static unsigned wire_type(Kind kind) {
+    if (is_list(kind)) return wire::bytes;
+    switch (kind) {
+      case Kind::double_: case Kind::fixed64: case Kind::sfixed64: return wire::fixed64;
+      case Kind::float_: case Kind::fixed32: case Kind::sfixed32: return wire::fixed32;
+      case Kind::string: case Kind::bytes: return wire::bytes;
+      default: return wire::varint;
+    }
+  }
+
   std::string_view name() const { return name_; }
   Kind kind() const { return kind_; }
   bool malformed() const { return malformed_; }
@@ -105,19 +116,8 @@ class Attr {
   }
 
  private:
-  static bool is_list(Kind kind) { return kind != Kind::none && static_cast<unsigned>(kind) % 2 == 0; }
   Kind item_kind() const {
     return is_list(kind_) ? static_cast<Kind>(static_cast<unsigned>(kind_) - 1) : Kind::none;
-  }
-
-  static unsigned wire_type(Kind kind) {
-    if (is_list(kind)) return wire::bytes;
-    switch (kind) {
-      case Kind::double_: case Kind::fixed64: case Kind::sfixed64: return wire::fixed64;
-      case Kind::float_: case Kind::fixed32: case Kind::sfixed32: return wire::fixed32;
-      case Kind::string: case Kind::bytes: return wire::bytes;
-      default: return wire::varint;
-    }
   }
 
   // The number in 64 bits (two's complement when signed), or nothing if `kind` is no whole number.

@@ -17,7 +17,11 @@
 
 #include "blocked.hpp"
 #include "graph.hpp"
+#include "pack/place.hpp"
 #include "window.hpp"
+#ifdef CHAKRA_ET_WITH_ZSTD
+#include "pack/pack.hpp"
+#endif
 
 namespace chakra_et {
 
@@ -25,7 +29,8 @@ class Feeder {
  public:
   Feeder() = default;
 
-  // A trace file. It is mapped, or read piece by piece when the options ask for a window.
+  // A trace file, or a rank of a packed one, as in run.pack/trace.0.et. A file is mapped, or read
+  // piece by piece when the options ask for a window.
   static Result<Feeder> open(const std::string& path, const Options& options = Options()) {
     Result<Feeder> feeder = open_file(path, options);
     if (!feeder) return in_file(feeder.error(), path);
@@ -34,6 +39,19 @@ class Feeder {
   }
   static Result<Feeder> open(const char* path, const Options& options = Options()) {
     return open(std::string(path), options);
+  }
+
+  // Bytes in memory, which the feeder keeps.
+  static Result<Feeder> from_blob(Blob&& bytes, const Options& options = Options()) {
+    if (options.window == 0) return whole(std::move(bytes), options);
+    auto kept = std::make_shared<Blob>(std::move(bytes));
+    return windowed(
+        [kept]() -> Result<ReadBytes> {
+          wire::Span span = kept->span();
+          ReadBytes read = read_memory(span.begin, span.size());
+          return unpack([kept, read](void* out, size_t room) { return read(out, room); });
+        },
+        options);
   }
 
   // Bytes in memory, which must live as long as the feeder.
@@ -119,6 +137,8 @@ class Feeder {
 
  private:
   static Result<Feeder> open_file(const std::string& path, const Options& options) {
+    std::string archive = pack::packed_in(path);
+    if (!archive.empty()) return open_packed(archive, path, options);
     if (options.window != 0) {
       return windowed([path] { return open_stream(path.c_str()); }, options);
     }
@@ -127,7 +147,20 @@ class Feeder {
     return whole(std::move(blob.value()), options);
   }
 
+  static Result<Feeder> open_packed(const std::string& archive, const std::string& path,
+                                    const Options& options) {
+#ifdef CHAKRA_ET_WITH_ZSTD
+    Result<Blob> rank = pack::read_packed(archive, path, options.max_input);
+    if (!rank) return rank.error();
+    return from_blob(std::move(rank.value()), options);
+#else
+    (void)archive, (void)path, (void)options;
+    return make_error(Code::unsupported, 0, 0, 0, "packed ETs (CHAKRA_ET_WITH_ZSTD)");
+#endif
+  }
+
   static Result<ReadBytes> open_stream(const char* path) {
+    if (pack::is_zip(path)) return make_error(Code::io, 0, 0, 0, packed_whole);
     ReadBytes read = read_path(path);
     if (!read) return make_error(Code::io, 0, 0, 0, "the file cannot be opened");
     return unpack(std::move(read));
@@ -145,6 +178,7 @@ class Feeder {
 
   static Result<Feeder> whole(Blob&& blob, const Options& options) {
     wire::Span span = blob.span();
+    if (pack::is_zip(span.begin, span.size())) return make_error(Code::io, 0, 0, 0, packed_whole);
     if (is_gzip(span.begin, span.size()) || is_zstd(span.begin, span.size())) {
       Result<ReadBytes> read = unpack(read_memory(span.begin, span.size()));
       if (!read) return read.error();
@@ -182,6 +216,9 @@ class Feeder {
     return engine_->restart();
   }
   Next next_round(NodeView& out) { return next_round() ? Next::failed : next(out); }
+
+  static constexpr char packed_whole[] =
+      "a packed file; open one of its ranks, as in run.pack/trace.0.et, or unpack it";
 
   std::unique_ptr<Engine> engine_;
   Options options_;

@@ -26,8 +26,10 @@ struct Collective {
 class FeederSet {
  public:
   // The files PREFIX.RANK.et of a directory, or of a prefix such as DIR/trace; and the process
-  // groups of comm_groups.json (or comm_group.json) beside them, if there is one.
+  // groups of comm_groups.json (or comm_group.json) beside them, if there is one. Or the ranks of a
+  // packed file.
   static Result<FeederSet> open(const std::string& source, const Options& options = Options()) {
+    if (pack::is_zip(source)) return open_packed(source, options);
     FeederSet set;
     Result<std::map<uint64_t, std::string>> files = find_ranks(source);
     if (!files) return files.error();
@@ -158,6 +160,25 @@ class FeederSet {
 
  private:
   using Arrivals = std::map<std::string, std::map<uint64_t, uint64_t>>;  // group, rank -> node
+
+  static Result<FeederSet> open_packed(const std::string& path, const Options& options) {
+#ifdef CHAKRA_ET_WITH_ZSTD
+    Result<pack::Pack> pack = pack::Pack::open(path);
+    if (!pack) return pack.error();
+    FeederSet set;
+    for (const pack::Entry& entry : pack->entries()) {
+      Result<Blob> rank = pack->read(entry, options.max_input);
+      if (!rank) return rank.error();
+      Result<Feeder> feeder = Feeder::from_blob(std::move(rank.value()), options);
+      if (!feeder) return in_file(feeder.error(), path + "/" + pack->name(entry));
+      set.add(entry.rank, std::move(feeder.value()));
+    }
+    return set;
+#else
+    (void)options;
+    return in_file(make_error(Code::unsupported, 0, 0, 0, "packed ETs (CHAKRA_ET_WITH_ZSTD)"), path);
+#endif
+  }
 
   static std::string group_of(const NodeView& node) {
     return std::string(node.pg_name().value_or(std::string_view()));

@@ -86,6 +86,14 @@ class JsonReader {
     return accept('"') || fail("an unterminated string");
   }
 
+  // Steps over null if it comes next.
+  bool null() {
+    accept('\0');
+    if (problem_ != nullptr || end_ - at_ < 4 || std::memcmp(at_, "null", 4) != 0) return false;
+    at_ += 4;
+    return true;
+  }
+
   // Steps over any value.
   bool skip(unsigned depth = 0) {
     if (depth > 64) return fail("nested too deeply");

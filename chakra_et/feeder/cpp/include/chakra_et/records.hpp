@@ -1,6 +1,7 @@
 // Nodes of a trace as records of an ET: what `encode_et` in converters/et/encoder.py makes of them.
-#ifndef CHAKRA_ET_KERNEL_ET_RECORDS_HPP
-#define CHAKRA_ET_KERNEL_ET_RECORDS_HPP
+// The compiled kernel writes by it, and what reads packed ETs.
+#ifndef CHAKRA_ET_RECORDS_HPP
+#define CHAKRA_ET_RECORDS_HPP
 
 #include <array>
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <vector>
 
 namespace chakra_et {
-namespace kernel {
+namespace records {
 
 // Bytes that grow; room for what comes is asked for once for each field.
 class Bytes {
@@ -114,6 +115,21 @@ struct Nodes {
   std::vector<Attribute> attributes;
   std::vector<uint32_t> last;                          // attributes that stand last, where they are told
   std::vector<std::pair<int64_t, std::string_view>> extra;  // fields that nobody knows, by row
+
+  // Do columns of nodes and of edges have the lengths that they need, and offsets ascend? What codes
+  // refer to is looked at where they are used.
+  bool fit() const {
+    size_t count = id.size, edges = source.size < is_call.size ? source.size : is_call.size;
+    for (size_t size : {start_us.size, duration_us.size, name.size, type.size, inputs.size,
+                        outputs.size, layout.size}) {
+      if (size != count) return false;
+    }
+    if (offsets.size != count + 1 || offsets.data[0] < 0) return false;
+    for (size_t row = 0; row < count; ++row) {
+      if (offsets.data[row] > offsets.data[row + 1]) return false;
+    }
+    return static_cast<uint64_t>(offsets.data[count]) <= edges;
+  }
 };
 
 class EtRecords {
@@ -202,7 +218,7 @@ class EtRecords {
   size_t extra_ = 0;
 };
 
-}  // namespace kernel
+}  // namespace records
 }  // namespace chakra_et
 
-#endif  // CHAKRA_ET_KERNEL_ET_RECORDS_HPP
+#endif  // CHAKRA_ET_RECORDS_HPP

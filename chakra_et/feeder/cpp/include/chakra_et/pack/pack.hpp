@@ -1,0 +1,185 @@
+// Ranks in one file, as `chakra pack` writes them (docs/pack.md): each becomes the bytes of its ET,
+// read without the others. Needs zstd.
+#ifndef CHAKRA_ET_PACK_PACK_HPP
+#define CHAKRA_ET_PACK_PACK_HPP
+
+#include <zstd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "../json.hpp"
+#include "../source.hpp"
+#include "encoder.hpp"
+#include "sha256.hpp"
+#include "zip.hpp"
+
+namespace chakra_et {
+namespace pack {
+
+// What the table of a packed file says of a rank.
+struct Entry {
+  uint64_t rank = 0, bytes = 0, group = 0;
+  bool has_group = false;  // else the bytes of its ET are kept
+  std::string sha256;
+};
+
+class Pack {
+ public:
+  static Result<Pack> open(const std::string& path) {
+    Result<Blob> blob = Blob::map(path.c_str());
+    if (!blob) return in_file(blob.error(), path);
+    return from_blob(std::move(blob.value()), path);
+  }
+
+  // `path` is what errors call it.
+  static Result<Pack> from_blob(Blob&& blob, const std::string& path) {
+    Pack pack(path, std::move(blob));
+    wire::Span table;
+    bool read = pack.zip_.open(pack.blob_.span()) && pack.zip_.find("pack.json", table) &&
+                pack.read_table(table);
+    if (read) return pack;
+    return in_file(make_error(Code::io, 0, 0, 0,
+                              "this was not made by chakra pack, or it is damaged; copy it again, or "
+                              "pack the ETs again"),
+                   path);
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::string name(const Entry& entry) const {
+    return prefix_ + "." + std::to_string(entry.rank) + ".et";
+  }
+  const Entry* find(const std::string& name) const {
+    for (const Entry& entry : entries_) {
+      if (this->name(entry) == name) return &entry;
+    }
+    return nullptr;
+  }
+
+  // The ET of a rank, which may have so many bytes.
+  Result<Blob> read(const Entry& entry, uint64_t most) {
+    Result<Blob> blob = entry.bytes > most ? make_error(Code::too_large, 0, entry.bytes)
+                                           : unpacked(entry);
+    if (!blob) return in_file(blob.error(), path_ + "/" + name(entry));
+    return blob;
+  }
+
+ private:
+  using Bytes = PodVector<wire::Byte>;
+
+  // The columns of the class that was read last, and what they point into.
+  struct Class {
+    uint64_t number = 0;
+    Bytes encoded;
+    Value value;
+    Columns columns;
+  };
+
+  Pack() = default;
+  friend class chakra_et::Result<Pack>;
+  Pack(std::string path, Blob&& blob) : path_(std::move(path)), blob_(std::move(blob)) {}
+
+  bool read_table(wire::Span table) {
+    JsonReader json(table);
+    std::string format;
+    bool ok = json.each_member("a table", [&](const std::string& key) {
+      if (key == "format") return json.string(format);
+      if (key == "prefix") return json.string(prefix_);
+      if (key != "ranks") return json.skip();
+      return json.each('[', ']', "a list of ranks", [&] {
+        entries_.emplace_back();
+        return read_entry(json, entries_.back());
+      });
+    });
+    return ok && json.end() && format == "chakra-et pack 1" && !prefix_.empty() &&
+           prefix_.find_first_of("/\\") == std::string::npos;
+  }
+
+  static bool read_entry(JsonReader& json, Entry& entry) {
+    return json.each_member("a rank", [&](const std::string& key) {
+      if (key == "rank") return json.number(entry.rank);
+      if (key == "bytes") return json.number(entry.bytes);
+      if (key == "sha256") return json.string(entry.sha256);
+      if (key != "group" || json.null()) return key == "group" || json.skip();
+      entry.has_group = true;
+      return json.number(entry.group);
+    });
+  }
+
+  Result<Blob> unpacked(const Entry& entry) {
+    static const char damaged[] =
+        "damaged: this is not the rank that was packed; copy the packed file again, or pack the ETs again";
+    Bytes out;
+    try {
+      bool made = entry.has_group ? of_class(entry, out) : as_bytes(entry, out);
+      if (!made || out.size() != entry.bytes || Sha256::hex({out.begin(), out.end()}) != entry.sha256) {
+        return make_error(Code::io, 0, 0, 0, damaged);
+      }
+    } catch (const std::bad_alloc&) {
+      return make_error(Code::out_of_memory);
+    }
+    return Blob::own(std::move(out));
+  }
+
+  bool as_bytes(const Entry& entry, Bytes& out) const {
+    return inflate("rank." + std::to_string(entry.rank), wire::Span(), out);
+  }
+
+  bool of_class(const Entry& entry, Bytes& out) {
+    if (!class_ || class_->number != entry.group) {
+      class_.reset();
+      auto fresh = std::make_unique<Class>();
+      fresh->number = entry.group;
+      if (!inflate("class." + std::to_string(entry.group), wire::Span(), fresh->encoded) ||
+          !MsgpackReader({fresh->encoded.begin(), fresh->encoded.end()}).read(fresh->value) ||
+          !decode_class(fresh->value, fresh->columns)) {
+        return false;
+      }
+      class_ = std::move(fresh);
+    }
+    Bytes encoded;
+    Value value;
+    Columns columns;
+    wire::Span beside{class_->encoded.begin(), class_->encoded.end()};
+    return inflate("rank." + std::to_string(entry.rank), beside, encoded) &&
+           MsgpackReader({encoded.begin(), encoded.end()}).read(value) &&
+           decode_rank(value, class_->columns, columns) && Encoder(columns).write(entry.bytes, out);
+  }
+
+  // The content of a member, which is compressed for whoever has what is `beside` it.
+  bool inflate(const std::string& name, wire::Span beside, Bytes& out) const {
+    wire::Span packed;
+    if (!zip_.find(name, packed)) return false;
+    unsigned long long size = ZSTD_getFrameContentSize(packed.begin, packed.size());
+    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > most_in_a_member ||
+        !out.assign_zero(static_cast<size_t>(size))) {
+      return false;
+    }
+    std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+    size_t got = ZSTD_decompress_usingDict(context.get(), out.data(), out.size(), packed.begin,
+                                           packed.size(), beside.begin, beside.size());
+    return got == out.size();
+  }
+
+  static constexpr uint64_t most_in_a_member = uint64_t{1} << 36;
+
+  std::string path_, prefix_ = "trace";
+  Blob blob_;
+  Zip zip_;
+  std::vector<Entry> entries_;
+  std::unique_ptr<Class> class_;
+};
+
+// The ET that a path names in a packed file.
+inline Result<Blob> read_packed(const std::string& archive, const std::string& path, uint64_t most) {
+  Result<Pack> pack = Pack::open(archive);
+  if (!pack) return pack.error();
+  const Entry* entry = pack->find(std::filesystem::path(path).filename().string());
+  if (entry != nullptr) return pack->read(*entry, most);
+  return make_error(Code::io, 0, 0, 0, "no such rank in the packed file");
+}
+
+}  // namespace pack
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_PACK_PACK_HPP
