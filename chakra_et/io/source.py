@@ -43,7 +43,7 @@ def blocks(path: str | Path, repairs: Repairs | None = None) -> Iterator[bytes]:
 
 
 def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
-    file_path, member = _locate(Path(path))
+    file_path, member = located(Path(path))
     with _opened(file_path) as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -94,7 +94,7 @@ def read_all(path: str | Path) -> bytes:
 
 def plain_bytes(path: str | Path) -> int:
     """About how many bytes a file holds, where it is compressed by its usual ratio."""
-    file_path, member = _locate(Path(path))
+    file_path, member = located(Path(path))
     with _opened(file_path) as file:
         start = file.read(4)
         size = file.seek(0, 2)
@@ -104,11 +104,20 @@ def plain_bytes(path: str | Path) -> int:
 
 def first_bytes(path: str | Path, count: int) -> bytes:
     """How a file, or the archive that it is in, begins as it lies on the disk."""
-    with _opened(_locate(Path(path))[0]) as file:
+    with _opened(located(Path(path))[0]) as file:
         return file.read(count)
 
 
-def _locate(path: Path) -> tuple[Path, str | None]:
+def both_ends(path: str | Path, count: int) -> bytes:
+    """The first and the last `count` bytes of a file, or of the archive that it is in."""
+    file_path, _ = located(Path(path))
+    with _opened(file_path) as file:
+        start = file.read(count)
+        file.seek(max(len(start), file.seek(0, 2) - count))
+        return start + file.read(count)
+
+
+def located(path: Path) -> tuple[Path, str | None]:
     """The file on disk, and the member of it that the path names, if it leads into a file."""
     if not is_opened(path) and not url_of(path) and not path.exists():
         for parent in path.parents:

@@ -10,7 +10,7 @@ from chakra_et.conversion import Conversion, Options, convert_pair
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.jobs.fetched import fetched, tell_urls
 from chakra_et.jobs.parts import Parts, Record
-from chakra_et.jobs.states import key_of, state_of
+from chakra_et.jobs.states import key_of, stamp_of, state_of
 from chakra_et.pairing import Pair
 from chakra_et.run_directory import FileState, sha256_of
 from chakra_et.urls import url_of
@@ -142,12 +142,4 @@ def _write(parts: Parts, key: str, conversions: list[Conversion]) -> list[FileSt
 
 def _stamps(pair: Pair) -> list[tuple[int, int] | None]:
     """Sizes and times of the files, as far as they are files."""
-    return [_stamp(file.path) for file in pair.files]
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns
+    return [stamp_of(file.path) for file in pair.files]

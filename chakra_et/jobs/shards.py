@@ -27,6 +27,7 @@ from chakra_et.jobs.crew import Crew, Result
 from chakra_et.jobs.failures import Failure
 from chakra_et.jobs.job import Job, outcome_of
 from chakra_et.jobs.parts import Parts
+from chakra_et.jobs.states import mark_of, stamp_of
 from chakra_et.linker.window import Window
 from chakra_et.pairing import Pair
 from chakra_et.search import PassedOver
@@ -75,6 +76,7 @@ class _File(msgspec.Struct):
     rank: int | None
     world_size: int | None
     detail: str
+    stamp: tuple[int, int] | None = None
 
 
 class _Entry(msgspec.Struct):
@@ -118,11 +120,10 @@ def convert_shard(
     _forget_others(parts, run, shard)
     places = [place for place in range(len(work)) if shard.takes(place)]
     mine = [work[place] for place in places]
+    entries = [_entry(place, job.pair) for place, job in zip(places, mine, strict=True)]
     results = crew.perform(mine)
-    entries = [
-        _entry(place, job.pair, result)
-        for place, job, result in zip(places, mine, results, strict=True)
-    ]
+    for entry, result in zip(entries, results, strict=True):
+        _keep(entry, result)
     options = work[0].options
     manifest = ShardManifest(
         run,
@@ -153,7 +154,8 @@ class Merged:
 
 
 def gather(parts: Parts, crew: Crew) -> Merged:
-    """What all shards of a run did; conversions that are gone are performed here.
+    """What all shards of a run did; conversions that are gone, or of files that have changed since,
+    are performed here.
 
     Raises ChakraError where shards are missing.
     """
@@ -180,8 +182,8 @@ def forget_shards(parts: Parts) -> None:
 
 
 def _run_of(work: Sequence[Job]) -> str:
-    """What is equal for all shards of a run: names and sizes of files, options, version."""
-    told = [[(file.name, file.bytes) for file in job.pair.files] for job in work]
+    """What is equal for all shards of a run: files at first sight, options, version."""
+    told = [[mark_of(file) for file in job.pair.files] for job in work]
     options = work[0].options
     content = __version__, told, options.strict, options.window, options.align_clocks
     return hashlib.sha256(msgspec.msgpack.encode(content)).hexdigest()[:16]
@@ -228,18 +230,24 @@ def _read(path: Path) -> ShardManifest | None:
     return None
 
 
-def _entry(place: int, pair: Pair, result: Result) -> _Entry:
-    entry = _Entry(place, _told(pair.host), _told(pair.device), _told(pair.whole), pair.rank)
+def _entry(place: int, pair: Pair) -> _Entry:
+    return _Entry(place, _told(pair.host), _told(pair.device), _told(pair.whole), pair.rank)
+
+
+def _keep(entry: _Entry, result: Result) -> None:
+    """Let the entry say what came of its pair."""
     if isinstance(result, ChakraError):
         path = None if result.path is None else str(result.path)
         entry.error = result.problem, path, result.place, result.remedy
     else:
         entry.key = result.key
-    return entry
 
 
 def _result(entry: _Entry, parts: Parts) -> Result | None:
-    """What came of a pair; None where its record is gone."""
+    """What came of a pair; None where its record is gone, or its files have changed since."""
+    files = entry.host, entry.device, entry.whole
+    if any(told is not None and _has_changed(told) for told in files):
+        return None
     if entry.error is not None:
         problem, path, place, remedy = entry.error
         return ChakraError(problem, path=path, place=place, remedy=remedy)
@@ -247,11 +255,17 @@ def _result(entry: _Entry, parts: Parts) -> Result | None:
     return None if record is None else outcome_of(parts, entry.key, record)
 
 
+def _has_changed(told: _File) -> bool:
+    """Whether a file is there, and not as it was; then its content is looked at again."""
+    return stamp_of(Path(told.path)) not in (None, told.stamp)
+
+
 def _told(given: Input | None) -> _File | None:
     if given is None:
         return None
     rest = given.pid, given.rank, given.world_size, given.detail
-    return _File(str(given.path), given.name, given.format.name, *rest)
+    stamp = stamp_of(given.path)
+    return _File(str(given.path), given.name, given.format.name, *rest, stamp)
 
 
 def _pair(entry: _Entry) -> Pair:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -11,13 +12,15 @@ import numpy as np
 from chakra_et.conversion import Options
 from chakra_et.inputs import Input
 from chakra_et.io.remote import remote_state
-from chakra_et.io.source import blocks
+from chakra_et.io.source import blocks, both_ends, located
 from chakra_et.pairing import Pair
 from chakra_et.run_directory import FileState, sha256_of
 from chakra_et.urls import url_of
 from chakra_et.version import __version__
 
 _FORMAT: Final = "chakra-et part 1"
+_END_BYTES: Final = 1 << 16
+"""Recordings differ in their first or last records; compressed files end with a checksum."""
 
 
 def state_of(given: Input) -> FileState:
@@ -35,6 +38,21 @@ def state_of(given: Input) -> FileState:
         found.update(block)
         count += len(block)
     return FileState(given.name, count, found.hexdigest())
+
+
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """Size and time of a file, or of the archive that it is in; None for what is none."""
+    try:
+        stat = located(path)[0].stat()
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns
+
+
+def mark_of(given: Input) -> tuple[str, int, str]:
+    """What tells an input from others of its name and size at first sight: a hash of both ends."""
+    ends = both_ends(given.path, _END_BYTES)
+    return given.name, given.bytes, hashlib.sha256(ends).hexdigest()
 
 
 def key_of(pair: Pair, options: Options, states: list[FileState]) -> str:

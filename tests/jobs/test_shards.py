@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -97,11 +99,37 @@ def test_shards_that_are_none_are_refused(tmp_path: Path, shard: str) -> None:
     assert f"--shard {shard}" in done.errors
 
 
-def test_shards_of_files_of_other_sizes_are_of_another_run(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", 2)
-    chakra_et.convert_files(run, tmp_path / "out", shard="1/2")
-    for path in run.glob("*.pt.trace.json"):
-        path.write_bytes(path.read_bytes().replace(b'"dur": 5.0', b'"dur": 55.25'))
-    chakra_et.convert_files(run, tmp_path / "out", shard="2/2")
+@pytest.mark.parametrize("duration", ["55.25", "7.0"], ids=["other sizes", "equal sizes"])
+def test_shards_of_other_files_are_of_another_run(tmp_path: Path, duration: str) -> None:
+    """Also where all names and sizes are equal, as those of the same script on another day."""
+    runs = [run_of(tmp_path / name / "run", 2) for name in ("first", "second")]
+    for path in runs[1].glob("*.pt.trace.json"):
+        told = path.read_text().replace('"dur": 5.0', f'"dur": {duration}')
+        path.write_text(told)
+    for number, run in enumerate(runs, 1):
+        chakra_et.convert_files(run, tmp_path / "out", shard=f"{number}/2")
     with pytest.raises(ChakraError, match="1 of 2 shards are missing"):
         chakra_et.merge_shards(tmp_path / "out", jobs=1)
+
+
+def test_files_that_changed_since_a_shard_are_converted_when_all_are_merged(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", 4)
+    for number in (1, 2):
+        chakra_et.convert_files(run, tmp_path / "out", shard=f"{number}/2")
+    changed, copied = sorted(run.glob("*.pt.trace.json"))[:2]
+    changed.write_text(changed.read_text().replace('"dur": 5.0', '"dur": 7.0'))
+    os.utime(copied, ns=(0, 0))
+    merged = chakra_et.merge_shards(tmp_path / "out", jobs=1)
+    chakra_et.convert_files(run, tmp_path / "alone")
+    assert len(merged) == 4
+    assert traces(tmp_path / "out") == traces(tmp_path / "alone")
+
+
+def test_shards_are_merged_where_their_files_are_gone(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", 2)
+    chakra_et.convert_files(run, tmp_path / "alone")
+    for number in (1, 2):
+        chakra_et.convert_files(run, tmp_path / "out", shard=f"{number}/2")
+    shutil.rmtree(run)
+    chakra_et.merge_shards(tmp_path / "out", jobs=1)
+    assert traces(tmp_path / "out") == traces(tmp_path / "alone")
