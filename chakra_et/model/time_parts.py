@@ -25,8 +25,10 @@ GAP: Final = -1
 """The owner of time in which a thread does nothing that was recorded: mostly Python's."""
 _GAP: Final = "gap"
 _ANNOTATION: Final = "user_annotation"
-_OWNER: Final = re.compile(r"gap|[0-9]{1,20}")
-_LENGTH: Final = re.compile(r"[0-9]{1,18}")
+_PARTS: Final = re.compile(
+    r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}"
+)
+_MANY: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -151,43 +153,50 @@ def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:
 
     And the rows whose text says something else.
     """
-    rows, ids, gaps, ns, wrong = [], [], [], [], []
-    for row, text in _texts(nodes):
-        pairs = _pairs(text)
-        if pairs is None:
-            wrong.append(row)
-            continue
-        for owner, length in pairs:
-            rows.append(row)
-            gaps.append(owner is None)
-            ids.append(owner or 0)
-            ns.append(length)
-    node = np.array(rows, np.int64)
-    named = nodes.rows_of(np.array(ids, np.uint64))
-    owners = np.where(np.array(gaps, np.bool_), GAP, np.where(named < 0, node, named))
-    return node, owners, np.array(ns, np.int64), wrong
+    rows, texts = _texts(nodes)
+    pairs, wrong = _pairs(texts), []
+    if pairs is None:
+        wrong = [row for row, text in enumerate(texts) if _pairs([text]) is None]
+        texts = np.delete(np.array(texts, object), wrong).tolist()
+        wrong, rows = rows[wrong].tolist(), np.delete(rows, wrong)
+        pairs = _pairs(texts)
+        assert pairs is not None
+    gaps, ids, ns = pairs
+    node = np.repeat(rows, [text.count(" ") + 1 for text in texts])
+    named = nodes.rows_of(ids)
+    return node, np.where(gaps, GAP, np.where(named < 0, node, named)), ns, wrong
 
 
-def _texts(nodes: Nodes) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+def _texts(nodes: Nodes) -> tuple[Rows, list[str]]:
+    """The rows that have the attribute, and what it says there."""
+    rows, texts = [np.zeros(0, np.int64)], []
     for column in nodes.attributes.named(NAME):
         if column.key.kind is Kind.STRING and not column.key.occurrence:
-            found += zip(column.rows.tolist(), column.values, strict=True)
-    return found
+            rows.append(column.rows)
+            texts += column.values
+    return np.concatenate(rows), texts
 
 
-def _pairs(text: str) -> list[tuple[int | None, int]] | None:
-    """Id (None for a gap) and length of each part; None where the text says something else."""
-    pairs: list[tuple[int | None, int]] = []
-    for item in text.split(" "):
-        owner, _, length = item.partition(":")
-        if _LENGTH.fullmatch(length) is None or _OWNER.fullmatch(owner) is None:
+def _pairs(texts: list[str]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64], Rows] | None:
+    """Of each part in some texts: whether it is a gap, else the id of its owner, and its length.
+
+    None where one of the texts says something else.
+    """
+    if not texts:
+        return np.zeros(0, np.bool_), np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    # Many texts at one look: a run has as many of them as nodes.
+    some = (" ".join(texts[first : first + _MANY]) for first in range(0, len(texts), _MANY))
+    items: list[str] = []
+    for said in some:
+        if _PARTS.fullmatch(said) is None:
             return None
-        number = 0 if owner == _GAP else int(owner)
-        if number >= 1 << 64:
-            return None
-        pairs.append((None if owner == _GAP else number, int(length)))
-    return pairs
+        items += said.replace(":", " ").split(" ")
+    gaps = np.array([owner == _GAP for owner in items[::2]], np.bool_)
+    try:
+        ids = np.array([0 if owner == _GAP else int(owner) for owner in items[::2]], np.uint64)
+    except OverflowError:
+        return None
+    return gaps, ids, np.array(list(map(int, items[1::2])), np.int64)
 
 
 def _sums(rows: Rows, values: Rows, count: int) -> Rows:

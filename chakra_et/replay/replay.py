@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,20 +26,91 @@ from chakra_et.replay.transfers import transfer_times
 from chakra_et.replay.what_if import Duration, changed_parts
 
 
+@dataclass(frozen=True)
+class _Ran:
+    """What a replay ran, and how: all that its timelines and critical paths are made of."""
+
+    given: TraceSet
+    ranks: list[Columns]
+    parts: list[TimeParts]
+    layout: Layout
+    times: Times
+    ends: Rows
+    offsets: list[int]
+
+    def rows(self, place: int) -> slice:
+        """The rows of the plan that are nodes of a rank."""
+        first = self.layout.first[place]
+        return slice(first, first + len(self.ranks[place]))
+
+    def spans(self, place: int) -> tuple[Rows, Rows]:
+        """Start and end of each node of a rank, on its own clock."""
+        rows, offset = self.rows(place), self.offsets[place]
+        return self.times.start[rows] + offset, self.ends[rows] + offset
+
+    def timelines(self) -> TraceSet:
+        """The traces with these times."""
+        made = {}
+        for place, (rank, trace) in enumerate(self.given.items()):
+            start, end = self.spans(place)
+            made[rank] = timeline(trace, start, end - start, self.parts[place])
+        return TraceSet(made)
+
+    @cached_property
+    def finder(self) -> PathFinder:
+        """What finds paths in all ranks."""
+        return PathFinder(self.ranks, self.parts, self.layout, self.times)
+
+    def path(self, place: int) -> CriticalPath:
+        """The path to the last node of a rank that counts."""
+        counts = np.flatnonzero(self.ranks[place].counts)
+        if not len(counts):
+            return CriticalPath([], dict.fromkeys(BOUNDS, 0), [])
+        rows = self.rows(place)
+        last = int(counts[np.argmax(self.ends[rows][counts])])
+        origin = int(self.times.start[rows][counts].min())
+        return self.finder.path_to(int(self.layout.ends_at[rows.start + last]), origin)
+
+
+class CriticalPaths(Mapping[int, CriticalPath]):
+    """The critical path of each rank, found when it is asked for, and then kept."""
+
+    def __init__(self, ran: _Ran) -> None:
+        self._ran = ran
+        self._places = {rank: place for place, rank in enumerate(ran.given)}
+        self._found: dict[int, CriticalPath] = {}
+
+    def __getitem__(self, rank: int) -> CriticalPath:
+        if rank not in self._found:
+            self._found[rank] = self._ran.path(self._places[rank])
+        return self._found[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 @dataclass
 class Replay:
     """The outcome for all ranks.
 
-    `traces` are the replayed timelines: the traces that were given, with new starts and durations.
-    `unmatched` counts communication nodes that ran without a counterpart, by reason.
+    `paths` are found when they are asked for, and so are `traces`: a what-if shows one path of
+    many. `unmatched` counts communication nodes that ran without a counterpart, by reason.
     """
 
-    traces: TraceSet
     figures: dict[int, Figures]
-    paths: dict[int, CriticalPath]
+    paths: Mapping[int, CriticalPath]
     matched: int
     unmatched: dict[str, int]
     clock_offsets_ns: dict[int, int]
+    _ran: _Ran
+
+    @cached_property
+    def traces(self) -> TraceSet:
+        """The replayed timelines: the traces that were given, with new starts and durations."""
+        return self._ran.timelines()
 
     @property
     def trace(self) -> Trace:
@@ -54,7 +126,7 @@ class Replay:
                     "host_bound_share": self.paths[rank].host_bound_share,
                     "critical_path": self.paths[rank].as_dict(),
                 }
-                for rank in self.traces
+                for rank in self.figures
             },
             "communication": {"matched": self.matched, "unmatched": self.unmatched},
             "clock_offsets_ns": {str(rank): ns for rank, ns in self.clock_offsets_ns.items()},
@@ -125,33 +197,21 @@ def _run(layout: Layout) -> Times:
 
 def _outcome(
     given: TraceSet,
-    ranks: Sequence[Columns],
-    parts: Sequence[TimeParts],
+    ranks: list[Columns],
+    parts: list[TimeParts],
     layout: Layout,
     times: Times,
     offsets: list[int],
     unmatched: dict[str, int],
     matched: int,
 ) -> Replay:
-    result: dict[int, Trace] = {}
-    found: dict[int, Figures] = {}
-    paths: dict[int, CriticalPath] = {}
-    ends = times.end[layout.ends_at]
-    finder = PathFinder(ranks, parts, layout, times)
-    for place, (rank, trace) in enumerate(given.items()):
-        span = slice(layout.first[place], layout.first[place] + len(trace.nodes))
-        start, end = times.start[span] + offsets[place], ends[span] + offsets[place]
-        result[rank] = timeline(trace, start, end - start, parts[place])
-        found[rank] = figures(ranks[place], parts[place], start, end)
-        if len(end):
-            counts = np.flatnonzero(ranks[place].counts)
-            last = int(counts[np.argmax(end[counts])])
-            origin = int(times.start[span][counts].min())
-            paths[rank] = finder.path_to(int(layout.ends_at[layout.first[place] + last]), origin)
-        else:
-            paths[rank] = CriticalPath([], dict.fromkeys(BOUNDS, 0), [])
+    ran = _Ran(given, ranks, parts, layout, times, times.end[layout.ends_at], offsets)
+    found = {
+        rank: figures(ranks[place], parts[place], *ran.spans(place))
+        for place, rank in enumerate(given)
+    }
     clocks = dict(zip(given, offsets, strict=True))
-    return Replay(TraceSet(result), found, paths, matched, unmatched, clocks)
+    return Replay(found, CriticalPaths(ran), matched, unmatched, clocks, ran)
 
 
 def timeline(trace: Trace, start: Rows, duration: Rows, parts: TimeParts) -> Trace:
