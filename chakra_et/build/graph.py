@@ -17,6 +17,7 @@ After: TypeAlias = "Done | Iterable[Done | None] | None"
 _ID_BITS: Final = 40
 _ID_MASK: Final = (1 << _ID_BITS) - 1
 _NO_STREAM: Final = -1
+_DATA: Final = int(EdgeKind.DATA)
 
 
 class Graph:
@@ -56,6 +57,9 @@ class Graph:
     def now(self, tags: Tags) -> None:
         self._now = tags
         self._now_code = self.tags.setdefault(tags, len(self.tags))
+        self._now_stream = _NO_STREAM
+        if tags.stream is not None:
+            self._now_stream = self._streams.setdefault(tags.stream, len(self._streams))
 
     def append(
         self,
@@ -68,7 +72,7 @@ class Graph:
         """Append a node; its handle."""
         if operation.duration_ns < 0:
             raise BuildError.here(f"a duration of {operation.duration_ns} ns", "Give 0 or more.")
-        stream = self._stream()
+        stream = self._now_stream
         waits = self._waits(after, inputs, outputs, stream)
         if len(waits) > 1:
             waits = self._slim(waits)
@@ -80,8 +84,8 @@ class Graph:
         self.edge_source.extend(waits)
         self.edge_kind.extend(waits.values())
         node = len(self.operation_of)
-        self._stream_of.append(_NO_STREAM if stream is None else stream)
-        if stream is not None:
+        self._stream_of.append(stream)
+        if stream != _NO_STREAM:
             self._last[stream] = node
         handle = self._base + node
         for tensor in outputs:
@@ -105,46 +109,40 @@ class Graph:
 
     def pass_on(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], after: After) -> Done:
         """Append nothing: what waits for it waits for what it would have waited for."""
-        waits = tuple(self._base + node for node in self._waits(after, inputs, outputs, None))
+        waits = tuple(self._base + node for node in self._waits(after, inputs, outputs, _NO_STREAM))
         for tensor in outputs:
             tensor.writers = waits
         return waits
 
-    def _stream(self) -> int | None:
-        """The number by which this graph knows the stream of what is appended next."""
-        named = self._now.stream
-        return None if named is None else self._streams.setdefault(named, len(self._streams))
-
     def _waits(
-        self,
-        after: After,
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
-        stream: int | None,
+        self, after: After, inputs: Sequence[Tensor], outputs: Sequence[Tensor], stream: int
     ) -> dict[int, int]:
         """The nodes to wait for, each once, with the kind of the edge."""
         waits: dict[int, int] = {}
-        for handle in _flat(after):
-            waits[self._own(handle)] = EdgeKind.DATA
+        if after is not None:
+            for handle in _flat(after):
+                waits[self._own(handle)] = _DATA
+        base, last = self._base, self._base + len(self.operation_of)
         for tensors in (inputs, outputs):
             for tensor in tensors:
                 for handle in tensor.writers:
-                    waits[self._own(handle)] = EdgeKind.DATA
-        if stream is not None and stream in self._last:
+                    # Most nodes of a large set pass here.
+                    waits[handle - base if base < handle <= last else self._own(handle)] = _DATA
+        if stream in self._last:
             waits.setdefault(self._last[stream], EdgeKind.STREAM)
         return waits
 
     def _slim(self, waits: dict[int, int]) -> dict[int, int]:
         """Of the nodes on one stream the last: the others come before it."""
         latest: dict[int, int] = {}
-        for node in waits:
-            stream = self._stream_of[node]
+        streams = [self._stream_of[node] for node in waits]
+        for node, stream in zip(waits, streams, strict=True):
             if node > latest.get(stream, 0):
                 latest[stream] = node
         return {
             node: kind
-            for node, kind in waits.items()
-            if (stream := self._stream_of[node]) == _NO_STREAM or latest[stream] == node
+            for (node, kind), stream in zip(waits.items(), streams, strict=True)
+            if stream == _NO_STREAM or latest[stream] == node
         }
 
     def _own(self, handle: int) -> int:

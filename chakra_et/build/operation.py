@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -37,14 +38,15 @@ class Tensor:
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
         if dtype not in DTYPES:
             raise BuildError.here(f"no type {dtype!r}", f"It is one of {', '.join(DTYPES)}.")
-        if not all(isinstance(length, int) and length >= 0 for length in shape):
-            raise BuildError.here(f"invalid shape: {shape}", "Give whole numbers, 0 or more.")
+        size_bytes = DTYPES[dtype][0]
+        for length in shape:
+            if not isinstance(length, int) or length < 0:
+                raise BuildError.here(f"invalid shape: {shape}", "Give whole numbers, 0 or more.")
+            size_bytes *= length
         self.name = name
         self.shape = shape
         self.dtype = dtype
-        self.size_bytes = DTYPES[dtype][0]
-        for length in shape:
-            self.size_bytes *= length
+        self.size_bytes = size_bytes
         self.writers: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
@@ -108,10 +110,14 @@ class Tags(NamedTuple):
 
 def texts_of(tensors: Sequence[Tensor]) -> tuple[bytes, bytes, bytes] | None:
     """Shapes and types of tensors as a trace tells them; None for no tensors."""
-    if not tensors:
-        return None
-    shapes = msgspec.json.encode([tensor.shape for tensor in tensors])
-    types = msgspec.json.encode([f"Tensor({DTYPES[tensor.dtype][1]})" for tensor in tensors])
+    return _texts(tuple((tensor.shape, tensor.dtype) for tensor in tensors)) if tensors else None
+
+
+@lru_cache(4096)
+def _texts(tensors: tuple[tuple[tuple[int, ...], str], ...]) -> tuple[bytes, bytes, bytes]:
+    """The same of shapes and types. Loops make tensors alike, over and over."""
+    shapes = msgspec.json.encode([shape for shape, _ in tensors])
+    types = msgspec.json.encode([f"Tensor({DTYPES[dtype][1]})" for _, dtype in tensors])
     return b"", shapes, types
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chakra_et.build.families import Family
@@ -96,7 +96,6 @@ class Rank:
     # -----------------------------------------------------------------------------------------
     # Tags and tensors
 
-    @contextmanager
     def on(
         self,
         *,
@@ -104,23 +103,13 @@ class Rank:
         phase: str | None = None,
         layer: int | None = None,
         micro_batch: int | None = None,
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Operations in this block are on a stream, and of a phase, layer or micro-batch.
 
         What is on one stream runs in order. A stream with a number is one of the device, and is
         written to the trace; one with a name only gives the order.
         """
-        before = self.graph.now
-        self.graph.now = Tags(
-            before.stream if stream is None else stream,
-            before.phase if phase is None else phase,
-            before.layer if layer is None else layer,
-            before.micro_batch if micro_batch is None else micro_batch,
-        )
-        try:
-            yield
-        finally:
-            self.graph.now = before
+        return _On(self.graph, stream, phase, layer, micro_batch)
 
     def tensor(self, name: str, shape: Sequence[int], dtype: str = "bf16") -> Tensor:
         """A tensor that operations of this rank can read and write."""
@@ -314,6 +303,35 @@ class Rank:
     ) -> int:
         """Append a node of an operation that is made already, as loops do; its handle."""
         return self.graph.append(operation, inputs, outputs, after, called_by)
+
+
+class _On:
+    """Tags that hold inside of a block, beside those that hold around it."""
+
+    __slots__ = ("_around", "_graph", "_inside")
+
+    def __init__(
+        self,
+        graph: Graph,
+        stream: int | str | None,
+        phase: str | None,
+        layer: int | None,
+        micro_batch: int | None,
+    ) -> None:
+        around = graph.now
+        self._graph = graph
+        self._inside = Tags(
+            around.stream if stream is None else stream,
+            around.phase if phase is None else phase,
+            around.layer if layer is None else layer,
+            around.micro_batch if micro_batch is None else micro_batch,
+        )
+
+    def __enter__(self) -> None:
+        self._around, self._graph.now = self._graph.now, self._inside
+
+    def __exit__(self, *_: object) -> None:
+        self._graph.now = self._around
 
 
 def _size(size_bytes: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -33,6 +34,10 @@ _SHORT: Final = {told: name for name, (_, told) in DTYPES.items()}
 _ELEMENT: Final = re.compile(r"Tensor\(([^()]*)\)")
 
 
+_REMEMBERED: Final = 1 << 16
+"""So many distinct calls are looked at once: all ranks of a run make the same ones."""
+
+
 class Key(NamedTuple):
     """Calls whose times depend on the same few numbers."""
 
@@ -55,8 +60,9 @@ def no_features(count: int) -> Features:
     return np.full((count, len(FEATURES)), np.nan)
 
 
+@lru_cache(_REMEMBERED)
 def features_of_call(operator: str, texts: Texts) -> Features:
-    """The features of one call of an operator: a row of `Features`."""
+    """The features of one call of an operator: a row of `Features`, which nobody changes."""
     row: Features = no_features(1)[0]
     product = product_of(operator, texts.input_shapes)
     if product is not None:
@@ -64,6 +70,7 @@ def features_of_call(operator: str, texts: Texts) -> Features:
     work = work_of(operator, *texts)
     row[FLOPS] = np.nan if work.flops is None else work.flops
     row[BYTES] = np.nan if work.bytes is None else work.bytes
+    row.flags.writeable = False
     return row
 
 
@@ -84,6 +91,7 @@ def features_of_generated(operator: str, flops: int, moved_bytes: int, output: b
     return row
 
 
+@lru_cache(_REMEMBERED)
 def dtype_of(input_types: bytes) -> str:
     """The type of the first tensor among inputs, as `fp32`; its own name if it has no short one."""
     try:

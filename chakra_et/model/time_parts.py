@@ -25,9 +25,7 @@ GAP: Final = -1
 """The owner of time in which a thread does nothing that was recorded: mostly Python's."""
 _GAP: Final = "gap"
 _ANNOTATION: Final = "user_annotation"
-_PARTS: Final = re.compile(
-    r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}"
-)
+_PARTS: Final = re.compile(r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}")
 _MANY: Final = 4096
 
 

@@ -6,13 +6,13 @@ put behind a node comes before what followed it, and what is taken out closes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Rows, count_up
+from chakra_et.columns import NO_ROW, Rows, count_up
 from chakra_et.definitions import Kind
 from chakra_et.model import (
     AttributeColumn,
@@ -28,7 +28,7 @@ from chakra_et.model import (
 )
 from chakra_et.passes.edit import REFERENCES, drop_attribute, rebuilt
 from chakra_et.scale.changes import set_plain
-from chakra_et.whatif.chains import CHAINS, in_program_order
+from chakra_et.whatif.chains import CHAINS, program_order
 
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "own_start_ns",
                   "sync_on")  # fmt: skip
@@ -67,17 +67,17 @@ class Surgery:
         told = (self._dropped, self._added, self._own_ns, self._numbers, self._shapes, self._names)
         if self._total > self.count or self._forgotten.any() or any(map(bool, told)):
             return True
+        return any(self._next[k].get(s) != t for _, s, t, k in self._linked())
+
+    def _linked(self) -> Iterator[tuple[int, int, int, int]]:
+        """Edge, source, target and kind of each edge that was a link of a chain."""
         edges = np.flatnonzero(self.links)
-        return any(
-            self._next[k].get(s) != t
-            for s, t, k in zip(*(c[edges].tolist() for c in (self.source, self.target, self.kind)),
-                               strict=True)
-        )  # fmt: skip
+        columns = (edges, *(c[edges] for c in (self.source, self.target, self.kind)))
+        return zip(*(column.tolist() for column in columns), strict=True)
 
     def _find_links(self) -> None:
         """Chains; of two edges from one node, or into one, the first is a link and others waits."""
-        for edge in np.flatnonzero(self.links).tolist():
-            kind, s, t = int(self.kind[edge]), int(self.source[edge]), int(self.target[edge])
+        for edge, s, t, kind in self._linked():
             if s in self._next[kind] or t in self._previous[kind]:
                 self.links[edge] = False
                 continue
@@ -204,9 +204,6 @@ class Surgery:
             return self.trace
         like = np.concatenate(self._like)
         nodes = _extended(self.trace.nodes, like)
-        parts = self._parts(like)
-        nodes.duration_ns[:] = parts.by_node(len(like))
-        set_time_parts(nodes, parts)
         for name, told in self._numbers.items():
             rows = np.array(sorted(told), np.int64)
             set_plain_number(nodes, name, rows, [told[row] for row in rows.tolist()])
@@ -217,7 +214,7 @@ class Surgery:
             nodes.names.append(text)
             nodes.name_code[row] = len(nodes.names) - 1
         made = Trace(nodes, self._edges(nodes, like), self.trace.metadata)
-        return in_program_order(self._without_dropped(made))
+        return self._settled(made, self._parts(like))
 
     def _parts(self, like: Rows) -> TimeParts:
         """Whose time it is: parts of copies, too, which own what the copied ones owned."""
@@ -262,8 +259,8 @@ class Surgery:
         edges = self.trace.edges
         stay = ~self._forgotten
         links = {(s, t, kind) for kind in CHAINS for s, t in self._next[kind].items()}
-        for edge in np.flatnonzero(self.links).tolist():
-            link = (int(self.source[edge]), int(self.target[edge]), int(self.kind[edge]))
+        for edge, *told in self._linked():
+            link = (told[0], told[1], told[2])
             stay[edge] = link in links
             links.discard(link)
         fresh = sorted(links, key=lambda link: (link[1], link[0]))
@@ -298,20 +295,23 @@ class Surgery:
             stood[row] = by
         return stood
 
-    def _without_dropped(self, trace: Trace) -> Trace:
-        if not self._dropped:
-            return trace
+    def _settled(self, trace: Trace, parts: TimeParts) -> Trace:
+        """The nodes that are left, in the order in which threads and streams run them."""
         gone = np.zeros(len(trace.nodes), np.bool_)
         gone[list(self._dropped)] = True
         edges, source = trace.edges, trace.source_rows()
-        stay = np.flatnonzero(~gone[edges.target] & ((source < 0) | ~gone[np.maximum(source, 0)]))
-        rows, new_row = np.flatnonzero(~gone), np.where(gone, -1, np.cumsum(~gone) - 1)
+        stays = ~gone[edges.target] & ((source < 0) | ~gone[np.maximum(source, 0)])
+        order = program_order(Trace(trace.nodes, edges.select(stays), trace.metadata))
+        rows = order[~gone[order]]
+        new_row = np.full(len(order), NO_ROW, np.int64)
+        new_row[rows] = np.arange(len(rows))
+        stay = np.flatnonzero(stays)
+        stay = stay[np.argsort(new_row[edges.target[stay]], kind="stable")]
         left = Edges.from_rows(
             len(rows), new_row[edges.target[stay]], edges.source[stay], edges.kind[stay],
             edges.inferred[stay],
         )  # fmt: skip
-        made = rebuilt(trace, rows, left, stay)
-        parts = time_parts(trace.nodes)
+        made = rebuilt(trace, rows, left, stay if self._dropped else None)
         kept = ~gone[parts.node] & ((parts.owner < 0) | ~gone[np.maximum(parts.owner, 0)])
         parts = TimeParts(parts.node[kept], parts.owner[kept], parts.ns[kept]).moved(new_row)
         set_time_parts(made.nodes, parts)

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
 
 from chakra_et.build import DTYPES
 
 Shape = tuple[int, ...]
+
+_KINDS: Final = 1024
+"""So many linear operators are remembered with their gradients: every pass asks for them."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,14 @@ def linear(name: str, x: Shape, outputs: int, dtype: str, groups: int = 1) -> Op
     return product(name, x, weight, (*x[:-1], outputs), flops, dtype)
 
 
+@lru_cache(_KINDS)
 def input_gradient(of: Operator) -> Operator:
     """The gradient of a linear operator's input: of the output's gradient and the weight."""
     (x, weight), (y,) = of.inputs, of.outputs
     return product(f"{of.name}.input_gradient", y, weight, x, of.flops, of.dtype)
 
 
+@lru_cache(_KINDS)
 def weight_gradient(of: Operator) -> Operator:
     """The gradient of a linear operator's weight: of its input and the output's gradient."""
     (x, weight), (y,) = of.inputs, of.outputs

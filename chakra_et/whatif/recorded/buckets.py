@@ -153,9 +153,9 @@ class _Rank:
         return text
 
     def _asks(self, like: GradientSum) -> EdgeKind:
-        mine = (self.surgery.target == like.row) & (self.surgery.source == like.call)
-        kinds = self.trace.edges.kind[mine & (self.trace.edges.kind != EdgeKind.DATA)]
-        return EdgeKind(int(kinds[0]))
+        into = self.surgery.into(like.row)
+        kinds = self.surgery.kind[into[self.surgery.source[into] == like.call]]
+        return EdgeKind(int(kinds[kinds != EdgeKind.DATA][0]))
 
     def _place(self, gradient: int, like: GradientSum) -> tuple[int, int]:
         """Behind which node a call goes that needs a gradient, and who calls it.
@@ -186,9 +186,8 @@ class _Rank:
             if one.readers:
                 found[one.row] = self._group_start(min(one.readers, key=self._order))
             else:
-                waiting = self.surgery.target[
-                    (self.surgery.source == one.row) & (self.surgery.kind == EdgeKind.SYNC)
-                ]
+                edges = self.surgery.out_of(one.row)
+                waiting = self.surgery.target[edges[self.surgery.kind[edges] == EdgeKind.SYNC]]
                 if len(waiting):
                     found[one.row] = int(waiting[0])
         if len(found) < len(sums):

@@ -59,18 +59,20 @@ class _Tree:
     def children(self) -> dict[int, list[int]]:
         """The nodes that each one calls, in their order."""
         found: dict[int, list[int]] = {}
+        parent = self.parent.tolist()
         for row in self.order.tolist():
-            if self.parent[row] >= 0:
-                found.setdefault(int(self.parent[row]), []).append(row)
+            if parent[row] >= 0:
+                found.setdefault(parent[row], []).append(row)
         return found
 
     def spread(self, label: Rows) -> Rows:
         """Labels of nodes for what these call, too: the nearest caller's."""
-        label = label.copy()
-        for row in self.order.tolist():
-            if label[row] < 0 and self.parent[row] >= 0:
-                label[row] = label[self.parent[row]]
-        return label
+        own = (label >= 0) | (self.parent < 0)
+        from_above = np.where(own, np.arange(len(label)), self.parent)
+        # Twice as far up each time: callers are as deep as there are nodes, at most.
+        for _ in range(len(label).bit_length()):
+            from_above = from_above[from_above]
+        return np.asarray(label[from_above])
 
 
 def find_layers(trace: Trace, rank: int) -> Layers:
@@ -179,24 +181,27 @@ def _undo(
 ) -> None:
     """Give backward functions, and the gradients behind them, the layer of what they undo."""
     nodes = tree.trace.nodes
-    numbers = nodes.attributes.dense("seq_id", -1, np.int64)
+    numbers = nodes.attributes.dense("seq_id", -1, np.int64).tolist()
     after = tree.place > min(tree.place[end] for end in ends)
+    order, parent, takes, inside = (
+        column.tolist() for column in (tree.order, tree.parent, undone, step)
+    )
     of_number: dict[int, int] = {}
-    for row in tree.order.tolist():
-        if numbers[row] >= 0 and not undone[row] and step[row] >= 0:
+    for row in order:
+        if numbers[row] >= 0 and not takes[row] and inside[row] >= 0:
             # A number stands at all operators up to the one that takes it.
-            of_number[int(numbers[row])] = row
+            of_number[numbers[row]] = row
     last = -1
-    for row in tree.order.tolist():
-        if not undone[row] or (tree.parent[row] >= 0 and undone[tree.parent[row]]):
+    for row in order:
+        if not takes[row] or (parent[row] >= 0 and takes[parent[row]]):
             continue
         if "Accumulate" not in str(tree.names[row]):
-            last = of_number.get(int(numbers[row]), -1) if numbers[row] >= 0 else last
+            last = of_number.get(numbers[row], -1) if numbers[row] >= 0 else last
         if last >= 0:
             layer[row], step[row] = layer[last], step[last]
     part[after & undone] = 1
     layer[:], step[:] = tree.spread(layer), tree.spread(step)
-    part[:] = np.maximum(part, _spread_flag(tree, part))
+    part[:] = np.maximum(tree.spread(np.where(part > 0, part, -1)), 0)
 
 
 def _launched(tree: _Tree, layer: Rows, part: Rows, step: Rows) -> None:
@@ -206,11 +211,3 @@ def _launched(tree: _Tree, layer: Rows, part: Rows, step: Rows) -> None:
     for s, t in zip(source.tolist(), target.tolist(), strict=True):
         if layer[t] < 0 and tree.parent[t] < 0:
             layer[t], part[t], step[t] = layer[s], part[s], step[s]
-
-
-def _spread_flag(tree: _Tree, part: Rows) -> Rows:
-    found: Rows = part.copy()
-    for row in tree.order.tolist():
-        if tree.parent[row] >= 0:
-            found[row] = max(found[row], found[tree.parent[row]])
-    return found

@@ -15,6 +15,7 @@ import numpy as np
 from chakra_et.build import DTYPES
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
+from chakra_et.graph import Adjacency
 from chakra_et.model import Trace
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import MissedError
@@ -47,7 +48,9 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
     types = nodes.attributes.dense("comm_type", -1, np.int64)
     sums = np.flatnonzero((nodes.type == NodeType.COMM_COLL) & (types == CollectiveType.ALL_REDUCE))
     sizes = nodes.attributes.dense("comm_size", -1, np.int64)
-    read = kind == EdgeKind.DATA
+    data = (kind == EdgeKind.DATA) & (source >= 0)
+    read_by = Adjacency.of(len(nodes), target[data], source[data])
+    read_from = Adjacency.of(len(nodes), source[data], target[data])
     place = np.argsort(program_order(trace))
     accumulated = _accumulated(trace, place)
     asked = np.full(len(nodes), -1, np.int64)
@@ -55,13 +58,12 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
     asked[target[asks]] = source[asks]
     found = []
     for row in sums.tolist():
-        reads = source[read & (target == row)]
-        reads = reads[reads >= 0]
+        reads = read_by.at(row)
         reads = reads[np.argsort(place[reads])]
         bytes_of = [_written(trace, one) for one in reads.tolist()]
         if asked[row] < 0 or sum(bytes_of) != sizes[row] or not accumulated[reads].any():
             continue
-        readers = target[read & (source == row)]
+        readers = read_from.at(row)
         readers = readers[np.argsort(place[readers])].tolist()
         found.append(GradientSum(row, int(asked[row]), reads.tolist(), bytes_of,
                                  readers if len(readers) == len(reads) else []))  # fmt: skip
@@ -78,12 +80,14 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
 def _accumulated(trace: Trace, place: Rows) -> Mask:
     """Nodes that run while a gradient is accumulated."""
     named = np.array(["Accumulate" in name for name in trace.nodes.names], np.bool_)
-    found = named[trace.nodes.name_code]
-    calls = (trace.edges.kind == EdgeKind.CALL) & (trace.source_rows() >= 0)
-    source, target = trace.source_rows()[calls], trace.edges.target[calls]
-    for edge in np.argsort(place[target]).tolist():
-        found[target[edge]] |= found[source[edge]]
-    return found
+    found = named[trace.nodes.name_code].tolist()
+    sources = trace.source_rows()
+    calls = (trace.edges.kind == EdgeKind.CALL) & (sources >= 0)
+    source, target = sources[calls], trace.edges.target[calls]
+    order = np.argsort(place[target])
+    for caller, row in zip(source[order].tolist(), target[order].tolist(), strict=True):
+        found[row] |= found[caller]
+    return np.array(found, np.bool_)
 
 
 def _written(trace: Trace, row: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
@@ -112,8 +113,7 @@ def _renamed(a: Any, b: Any, names: dict[str, str]) -> npt.NDArray[np.bool_]:
     """Nodes whose names are not those that others of the same expected name have."""
     wanted = np.full(len(a.names), -1, np.int64)
     place = {name: code for code, name in enumerate(b.names)}
-    pairs = np.unique(np.stack([a.name_code, b.name_code]), axis=1).T.tolist()
-    for code, given in pairs:
+    for code, given in _pairs(a.name_code, b.name_code)[0]:
         told = names.setdefault(a.names[code], b.names[given])
         wanted[code] = place.get(told, -1)
     return np.asarray(wanted[a.name_code] != b.name_code)
@@ -122,9 +122,16 @@ def _renamed(a: Any, b: Any, names: dict[str, str]) -> npt.NDArray[np.bool_]:
 def _texts_differ(a: Any, b: Any, column: str) -> npt.NDArray[np.bool_]:
     """Nodes whose shapes or types of inputs or outputs are others."""
     first, second = getattr(a, column), getattr(b, column)
-    pairs, place = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
-    wrong = [_text(a.texts, x) != _text(b.texts, y) for x, y in pairs.T.tolist()]
-    return np.array(wrong, np.bool_)[place.ravel()]
+    pairs, place = _pairs(first, second)
+    wrong = [_text(a.texts, x) != _text(b.texts, y) for x, y in pairs]
+    return np.array(wrong, np.bool_)[place]
+
+
+def _pairs(first: Rows, second: Rows) -> tuple[list[tuple[int, int]], Rows]:
+    """The distinct pairs of two columns of codes, and which of them each row has."""
+    number = codes(first, second)
+    _, where = np.unique(number, return_index=True)
+    return list(zip(first[where].tolist(), second[where].tolist(), strict=True)), number
 
 
 def _text(texts: Any, code: int) -> tuple[bytes, ...]:
