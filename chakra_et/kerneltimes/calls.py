@@ -115,10 +115,10 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
             else features_of_generated(kinds[kind[at]], flops, moved, texts.output_shapes)
         )
         dtypes.append(dtype_of(texts.input_types))
-    keys = [
-        Key(kinds[k], dtypes[c], where)
-        for k, c, where in zip(kind.tolist(), code.tolist(), device, strict=True)
-    ]
+    pairs = list(zip(code.tolist(), device, strict=True))
+    named = [kinds[k] for k in kind[first].tolist()]
+    known = {(c, where): Key(named[c], dtypes[c], where) for c, where in set(pairs)}
+    keys = [known[pair] for pair in pairs]
     return keys, found[code]
 
 

@@ -20,18 +20,19 @@ def program_order(trace: Trace) -> Rows:
     """
     source, target = trace.source_rows(), trace.edges.target
     links = np.isin(trace.edges.kind, CHAINS) & (source >= 0)
-    first = np.full(len(trace.nodes), NO_ROW, np.int64)
+    after = np.full(len(trace.nodes), NO_ROW, np.int64)
     # Of two links from one node the first counts.
-    first[source[links][::-1]] = target[links][::-1]
-    heads = np.ones(len(first), np.bool_)
-    heads[first[first >= 0]] = False
-    after, key, place = first.tolist(), trace.nodes.start_ns.tolist(), [0] * len(first)
-    for row in np.flatnonzero(heads).tolist():
-        latest, number = key[row], 0
-        # A chain that runs into a circle is left; a replay says what is wrong with it.
-        while row >= 0 and number <= len(key):
-            latest = key[row] = max(latest, key[row])
-            place[row] = number
-            number += 1
-            row = after[row]
-    return np.lexsort((np.array(place, np.int64), np.array(key, np.int64)))
+    after[source[links][::-1]] = target[links][::-1]
+    before = np.full(len(after), NO_ROW, np.int64)
+    before[after[after >= 0]] = np.flatnonzero(after >= 0)
+    key, place = trace.nodes.start_ns.copy(), (before >= 0).astype(np.int64)
+    # Twice as far back along the chain each time; one that runs into a circle is left there.
+    for _ in range(len(after).bit_length()):
+        follows = np.flatnonzero(before >= 0)
+        if not len(follows):
+            break
+        back = before[follows]
+        key[follows] = np.maximum(key[follows], key[back])
+        place[follows] += place[back]
+        before[follows] = before[back]
+    return np.lexsort((place, key))

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,7 +88,9 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
         table = KernelTimes.load(path) if path else KernelTimes(samples_of(traces, "run"))
-        changed = {rank: _with_lengths(trace, lengths) for rank, trace in traces.items()}
+        # Ranks have the same texts.
+        longer = cache(partial(_changed, lengths=lengths))
+        changed = {rank: _with_lengths(trace, longer) for rank, trace in traces.items()}
         if not any(_occur(trace, lengths) for trace in traces.values()):
             raise ChakraError(
                 f"{text}: no tensor has a length {' or '.join(map(str, lengths))}",
@@ -104,7 +107,7 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
             return calls, ratio, np.where(same, _SAME, np.maximum(now[1], then[1]))
 
         made, change = _applied(traces, text, factors)
-        given = {rank: _with_lengths(trace, lengths) for rank, trace in made.items()}
+        given = {rank: _with_lengths(trace, longer) for rank, trace in made.items()}
         return TraceSet(given), change
 
     return Edit(text, apply)
@@ -150,11 +153,11 @@ def _parsed(text: str, value: str) -> tuple[dict[int, int], Path | None]:
     return lengths, None if _LENGTHS.fullmatch(last) else Path(last)
 
 
-def _with_lengths(trace: Trace, lengths: Mapping[int, int]) -> Trace:
+def _with_lengths(trace: Trace, change: Callable[[bytes], bytes]) -> Trace:
     """A trace whose tensors have other lengths."""
     nodes = copied(trace.nodes)
     # Values, shapes and types of inputs or outputs.
-    nodes.texts = [(text[0], _changed(text[1], lengths), *text[2:]) for text in trace.nodes.texts]
+    nodes.texts = [(text[0], change(text[1]), *text[2:]) for text in trace.nodes.texts]
     return Trace(nodes, trace.edges, trace.metadata)
 
 

@@ -49,7 +49,7 @@ class Surgery:
         self._total = self.count
         self._dropped: set[int] = set()
         self._forgotten = np.zeros(len(trace.edges), np.bool_)
-        self._added: list[tuple[Rows, Rows, int, bool]] = []
+        self._added: list[tuple[int, int, int, bool]] = []
         self._own_ns: dict[int, int] = {}
         self._numbers: dict[str, dict[int, int]] = {}
         self._shapes: dict[int, bytes] = {}
@@ -128,8 +128,12 @@ class Surgery:
 
     def wait(self, target: Any, source: Any, kind: EdgeKind, *, inferred: bool = False) -> None:
         """Let nodes wait for others: rows, or arrays of as many."""
-        t, s = np.atleast_1d(np.asarray(target, np.int64)), np.atleast_1d(source)
-        self._added.append((t, np.asarray(s, np.int64), int(kind), inferred))
+        pairs = (
+            ((target, source),)
+            if isinstance(target, int) and isinstance(source, int)
+            else zip(*(np.atleast_1d(rows).tolist() for rows in (target, source)), strict=True)
+        )
+        self._added += [(t, s, int(kind), inferred) for t, s in pairs]
 
     def into(self, row: int) -> Rows:
         """The edges of the trace into a node, from nodes that it has."""
@@ -258,33 +262,33 @@ class Surgery:
     def _edges(self, nodes: Nodes, like: Rows) -> Edges:
         edges = self.trace.edges
         stay = ~self._forgotten
-        links = {(s, t, kind) for kind in CHAINS for s, t in self._next[kind].items()}
-        for edge, *told in self._linked():
-            link = (told[0], told[1], told[2])
-            stay[edge] = link in links
-            links.discard(link)
-        fresh = sorted(links, key=lambda link: (link[1], link[0]))
-        target = [self.target[stay], np.array([t for _, t, _ in fresh], np.int64)]
+        fresh = []
+        for kind in CHAINS:
+            after = self._next[kind]
+            links = np.array([list(after), list(after.values())], np.int64)
+            number = links[0] * len(like) + links[1]
+            old = np.flatnonzero(self.links & (self.kind == kind))
+            before = self.source[old] * len(like) + self.target[old]
+            stay[old] = np.isin(before, number)
+            made = ~np.isin(number, before)
+            fresh.append((*links[:, made], np.full(int(made.sum()), kind, np.uint8)))
+        linked = [np.concatenate(columns) for columns in zip(*fresh, strict=True)]
+        added = np.array(self._added, np.int64).reshape(-1, 4)
         stood = nodes.id[self._stand_in(len(like))]
         ids = np.where(self.source >= 0, stood[np.maximum(self.source, 0)], edges.source)
-        source = [ids[stay], nodes.id[np.array([s for s, _, _ in fresh], np.int64)]]
-        kind = [self.kind[stay], np.array([k for _, _, k in fresh], np.uint8)]
-        inferred = [edges.inferred[stay], np.zeros(len(fresh), np.bool_)]
-        for t, s, k, guess in self._added:
-            target.append(t)
-            source.append(stood[s])
-            kind.append(np.full(len(t), k, np.uint8))
-            inferred.append(np.full(len(t), guess))
-        changed = np.unique(np.concatenate([self.target[~stay], *target[1:]]))
+        target = np.concatenate([self.target[stay], linked[1], added[:, 0]])
+        source = np.concatenate([ids[stay], nodes.id[linked[0]], stood[added[:, 1]]])
+        kinds = np.concatenate([self.kind[stay], linked[2], added[:, 2].astype(np.uint8)])
+        inferred = np.zeros(len(target), np.bool_)
+        inferred[: int(stay.sum())] = edges.inferred[stay]
+        inferred[len(target) - len(added) :] = added[:, 3]
+        changed = np.unique(np.append(self.target[~stay], target[int(stay.sum()) :]))
         for column in nodes.attributes.named(edge_evidence.NAME):
             gone = np.intersect1d(
                 column.rows, np.union1d(changed, np.arange(self.count, len(like)))
             )
             nodes.attributes.remove(column, gone)
-        return Edges.collect(
-            len(nodes), np.concatenate(target), np.concatenate(source), np.concatenate(kind),
-            np.concatenate(inferred),
-        )  # fmt: skip
+        return Edges.collect(len(nodes), target, source, kinds, inferred)
 
     def _stand_in(self, count: int) -> Rows:
         """The node that stands for each one: itself, or the one in its place."""

@@ -121,13 +121,15 @@ def _runs(
         [_PRODUCT.search(name) is not None for name in tree.trace.nodes.names], np.bool_
     )
     for rows in children.values():
+        if len(rows) < _LEAST * 2:
+            continue
         every = np.array([row for row in rows if not undone[row]], np.int64)
         passes = np.searchsorted(backward, place[every])
         for some in np.split(every, np.flatnonzero(np.diff(passes)) + 1):
             if len(some) < _LEAST * 2:
                 continue
             holds = products[tree.trace.nodes.name_code[some]]
-            found = _repeats(_tokens(tree, some.tolist()), holds)
+            found = _repeats(_tokens(tree, some.tolist()), holds) if holds.any() else None
             if found is not None:
                 begin, period, count = found
                 chosen = some[begin : begin + period * count].tolist()
@@ -152,8 +154,6 @@ def _repeats(tokens: Rows, products: npt.NDArray[np.bool_]) -> tuple[int, int, i
 
     A part has a product, and is not one operator over and over.
     """
-    if not products.any():
-        return None
     before = np.concatenate(([0], np.cumsum(products)))
     best: tuple[int, int, int] | None = None
     covered = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TypeAlias
 
 import numpy as np
 
@@ -63,6 +64,10 @@ def _sums(trace: Trace, rank: int) -> list[GradientSum]:
         return []
 
 
+_Key: TypeAlias = tuple[int, int, int]
+_Named: TypeAlias = tuple[dict[_Key, int], dict[int, _Key]]
+
+
 class _Stack:
     """The layers of one rank, and the changes that put others in their place."""
 
@@ -79,7 +84,7 @@ class _Stack:
         self._parent = callers(trace)
         self._of_sums()
         self._of_gradients()
-        self._known: dict[tuple[int, int, int], dict[tuple[int, int, int], int]] = {}
+        self._known: dict[tuple[int, int, int], _Named] = {}
 
     def run(self, count: int) -> Trace:
         """The trace with so many layers."""
@@ -154,13 +159,15 @@ class _Stack:
 
     def _like(self, row: int, layer: int) -> int | None:
         """The node of another layer that does what a node does in its own."""
-        key = (int(self.step[row]), int(self.part[row]), int(self.layer[row]))
-        mine = self._keys(key)
-        wanted = next((name for name, found in mine.items() if found == row), None)
-        return None if wanted is None else self._keys((key[0], key[1], layer)).get(wanted)
+        step, part = int(self.step[row]), int(self.part[row])
+        _, mine = self._keys((step, part, int(self.layer[row])))
+        others, _ = self._keys((step, part, layer))
+        return others.get(mine[row]) if row in mine else None
 
-    def _keys(self, where: tuple[int, int, int]) -> dict[tuple[int, int, int], int]:
-        """The nodes of a layer by name, inputs and how many there were of these before."""
+    def _keys(self, where: tuple[int, int, int]) -> _Named:
+        """The nodes of a layer by name, inputs and how many there were of these before; and the
+        other way round.
+        """
         if where not in self._known:
             step, part, layer = where
             rows = np.flatnonzero((self.step == step) & (self.part == part) & (self.layer == layer))
@@ -171,7 +178,7 @@ class _Stack:
                 key = (int(nodes.name_code[row]), int(nodes.input_code[row]))
                 found[key[0], key[1], seen[key]] = row
                 seen[key] += 1
-            self._known[where] = found
+            self._known[where] = found, {row: key for key, row in found.items()}
         return self._known[where]
 
     # -----------------------------------------------------------------------------------------
