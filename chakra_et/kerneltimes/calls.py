@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,7 +97,8 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
     if not len(rows):
         return [], no_features(0)
     nodes, attributes = trace.nodes, trace.nodes.attributes
-    inputs, outputs = nodes.input_code[rows], nodes.output_code[rows]
+    number, shaped = _shapes_and_types(nodes.texts)
+    inputs, outputs = number[nodes.input_code[rows]], number[nodes.output_code[rows]]
     told = [attributes.dense(name, -1, np.int64)[rows] for name in ("num_ops", "tensor_size")]
     kind, kinds = _kinds(trace, rows)
     code = codes(kind, inputs, outputs, *told)
@@ -104,10 +106,7 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
     found = no_features(len(first))
     dtypes = []
     for place, at in enumerate(first.tolist()):
-        texts = Texts(
-            *(nodes.texts[inputs[at]][1:3] if inputs[at] >= 0 else (b"", b"")),
-            *(nodes.texts[outputs[at]][1:3] if outputs[at] >= 0 else (b"", b"")),
-        )
+        texts = Texts(*shaped[inputs[at]], *shaped[outputs[at]])
         flops, moved = int(told[0][at]), int(told[1][at])
         found[place] = (
             features_of_call(kinds[kind[at]], texts)
@@ -120,6 +119,16 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
     known = {(c, where): Key(named[c], dtypes[c], where) for c, where in set(pairs)}
     keys = [known[pair] for pair in pairs]
     return keys, found[code]
+
+
+def _shapes_and_types(texts: Sequence[tuple[bytes, ...]]) -> tuple[Rows, list[tuple[bytes, bytes]]]:
+    """The distinct shapes and types in texts, of which many differ by values alone; and which of
+    them each text has. The last number is for no text.
+    """
+    known: dict[tuple[bytes, bytes], int] = {}
+    numbers = [known.setdefault((text[1], text[2]), len(known)) for text in texts]
+    numbers.append(known.setdefault((b"", b""), len(known)))
+    return np.array(numbers, np.int64), list(known)
 
 
 def _kinds(trace: Trace, rows: Rows) -> tuple[Rows, list[str]]:
