@@ -54,9 +54,9 @@ def new_sizes(
         )
     for name, degree in degrees.items():
         axis = axis_of(name, grid)
-        inner = grid.axes.get("ep", 1) if axis == "edp" else 1
         if axis is None:
             raise _no_axis(name, layout)
+        inner = inner_of(axis, grid)
         refuse_axis(axis)
         sizes[axis] = _size(name, degree, grid.axes[axis], inner, fewer)
     ranks = math.prod({**grid.axes, **sizes}.values())
@@ -71,6 +71,11 @@ def axis_of(role: str, grid: Grid) -> str | None:
     """The axis of a role: with experts, replicas lie on `edp`. None where there is no such axis."""
     called = {role_called(axis) or axis: axis for axis in grid.axes}
     return called.get(role, called.get("edp") if role == "dp" else None)
+
+
+def inner_of(axis: str, grid: Grid) -> int:
+    """How many ranks of dp each place of an axis stands for: with experts, dp is ep x edp."""
+    return grid.axes.get("ep", 1) if axis == "edp" else 1
 
 
 def _no_axis(name: str, layout: Layout) -> ChakraError:

@@ -128,7 +128,9 @@ def _told(found: Recognised) -> str:
     return (
         f"a step of {model.layers} layers, hidden {model.hidden}, {model.heads} heads, "
         f"ffn {model.ffn}, {plan.schedule.value}, {plan.micro_batches} micro-batches of "
-        f"{plan.micro_batch} x {plan.sequence} tokens, {plan.dtype}" + (f"; {axes}" if axes else "")
+        f"{plan.micro_batch} x {plan.sequence} tokens, {plan.dtype}"
+        + (f"; {axes}" if axes else "")
+        + f"; {found.sums}"
     )
 
 

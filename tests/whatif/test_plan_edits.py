@@ -139,6 +139,28 @@ def test_a_schedule_is_recognised_where_stages_have_one_layer(
     assert recognise(silent(generate(plan))).plan.schedule is schedule
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"dp": 1, "global_batch": 4}, "ZeRO stage, overlap and bucket not told"),
+        ({"zero": 0}, "ZeRO 0, overlap not told, bucket not told: one holds all"),
+        ({"zero": 1, "overlap": True, "bucket": 9000},
+         "ZeRO 1, gradients summed while the backward pass goes on, buckets of up to {largest:,}"),
+        ({"zero": 2, "bucket": 9000},
+         "ZeRO 2, gradients summed for each micro-batch, buckets of up to {largest:,} bytes"),
+    ],
+)  # fmt: skip
+def test_how_gradients_are_shared_is_told_where_the_graph_tells_it(
+    options: dict[str, Any], told: str
+) -> None:
+    traces = silent(made(replace(START, **options)))
+    table = traces[0].nodes.attributes
+    sums = (table.dense("phase", "", object) == "gradients") & (traces[0].nodes.type == 7)
+    largest = table.dense("comm_size", 0, np.int64)[sums].max(initial=0)
+    # The other stage has gradients of the same sizes, but for the embedding and the head.
+    assert told.format(largest=largest) in edited(traces, "layers=5").changes[0].told[0]
+
+
 def test_names_of_nodes_do_not_matter_and_are_kept() -> None:
     before = silent(made(START))
     for trace in before.values():

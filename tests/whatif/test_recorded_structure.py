@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_plans import MOE
 from traces import coll, node, run, trace
 
 from chakra_et import ChakraError
@@ -20,6 +21,7 @@ from chakra_et.validators import validate
 from chakra_et.whatif import Edited, MissedError, edit, parse_edit
 from chakra_et.whatif.recorded.layers import find_layers
 from chakra_et.whatif.recorded.sums import parted, sums_of
+from chakra_et.workloads import Plan, Roofline, device, generate
 
 COLLECTIVE = int(NodeType.COMM_COLL)
 
@@ -215,6 +217,32 @@ def test_a_failed_rank_takes_its_replica_with_it(replicas: TraceSet) -> None:
         edited(replicas, "failed=9")
 
 
+def experts(dp: int, ep: int) -> TraceSet:
+    """A step of a mixture of experts whose expert-parallel groups lie within replicas."""
+    return generate(
+        Plan(model=MOE, dp=dp, ep=ep, sequence=16, global_batch=2 * dp, zero=0),
+        Roofline(device("a100")),
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), [(4, 8), (8, 4), (4, 4)])
+def test_replicas_of_experts_are_counted_in_ranks_and_keep_all_experts(old: int, new: int) -> None:
+    after, wanted = edited(experts(old, 2), f"dp={new}").traces, experts(new, 2)
+    assert list(after) == list(wanted)
+    for rank, one in after.items():
+        assert one.nodes.same(wanted[rank].nodes)
+        assert one.edges == wanted[rank].edges
+        assert one.groups == wanted[rank].groups
+
+
+def test_a_failed_rank_takes_all_expert_parallel_ranks_of_its_replica_with_it() -> None:
+    after = edited(experts(4, 2), "failed=1").traces
+    assert [group.ranks for group in after[0].groups if group.description == "ep"] == [(0, 1)]
+    assert len(after) == 2
+    with pytest.raises(MissedError, match="no multiple of the 2 expert-parallel ranks"):
+        edited(experts(4, 2), "dp=3")
+
+
 # ---------------------------------------------------------------------------------------------
 # Refusals
 
@@ -252,3 +280,7 @@ def test_recordings_without_the_pattern_are_refused_with_what_was_missed(
         edited(mlp, "dp=2")
     with pytest.raises(MissedError, match="all-to-all"):
         edited(tables(), "failed=0")
+    with pytest.raises(MissedError, match="which the ranks that go would take with them"):
+        edited(tables(), "dp=1")
+    # More ranks bring more tables, and the answer says so.
+    assert "2 times as many" in edited(tables(), "dp=4").changes[0].told[1]

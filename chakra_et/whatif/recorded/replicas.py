@@ -15,7 +15,7 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.passes.edit import copied, without_nodes
 from chakra_et.replay.columns import columns_of
 from chakra_et.scale.collectives import Growth
-from chakra_et.scale.degrees import Degree, axis_of
+from chakra_et.scale.degrees import Degree, axis_of, inner_of
 from chakra_et.scale.families import find_kin, spans
 from chakra_et.scale.plan import ScalePlan, plan_of
 from chakra_et.scale.programs import grown_programs
@@ -43,9 +43,17 @@ def with_replicas(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Ch
     plan = _plan(traces, count)
     if plan is None:
         return traces, Change(text, 0, 0, 0, "structure")
-    axis = next(iter(plan.sizes))
+    axis, size = next(iter(plan.sizes.items()))
     old = plan.layout.grid.axes[axis]
-    return _made(traces, text, plan, [place % old for place in range(count)])
+    parts = _exchange_parts(plan.sources, plan.layout.grid, axis)
+    if parts and size < old:
+        raise MissedError(
+            f"replicas that have all of the model: {parts}, which the ranks that go would take "
+            "with them",
+            "Record the run with that many ranks.",
+        )
+    told = (f"{parts}; new ranks bring new ones, so that there are {size / old:g} times as many",)
+    return _made(traces, text, plan, [place % old for place in range(size)], told if parts else ())
 
 
 def without_replica(traces: TraceSet, text: str, rank: int) -> tuple[TraceSet, Change]:
@@ -64,23 +72,25 @@ def without_replica(traces: TraceSet, text: str, rank: int) -> tuple[TraceSet, C
             "others would wait for it for ever",
             "With data parallelism, the other replicas go on.",
         )
-    _check_parts(sources, layout.grid, axis, rank)
+    if parts := _exchange_parts(sources, layout.grid, axis):
+        raise MissedError(f"a replica of what rank {rank} has: {parts}, which are lost with it")
     size = layout.grid.axes[axis]
     gone = int(layout.grid.coordinate(axis, rank))
-    plan = _plan(traces, size - 1)
+    plan = _plan(traces, (size - 1) * inner_of(axis, layout.grid))
     assert plan is not None
     return _made(traces, text, plan, [place for place in range(size) if place != gone])
 
 
-def _check_parts(sources: list[Source], grid: Grid, axis: str, rank: int) -> None:
-    """Raise MissedError where replicas exchange what each has alone, such as parts of tables."""
+def _exchange_parts(sources: list[Source], grid: Grid, axis: str) -> str:
+    """That replicas exchange what each has alone, such as experts or tables; empty if not."""
     for kin in find_kin(sources):
         types = {call.collective for call, _ in kin.calls}
         if axis in spans(kin, grid) and CollectiveType.ALL_TO_ALL in types:
-            raise MissedError(
-                f"a replica of what rank {rank} has: ranks of {kin.name!r} exchange parts by "
-                "all-to-all, which are lost with it"
+            return (
+                f"ranks of {kin.name!r} exchange parts by all-to-all (experts or tables, of which "
+                "each rank has its own)"
             )
+    return ""
 
 
 def _sources(traces: TraceSet) -> list[Source]:
@@ -96,10 +106,14 @@ def _plan(traces: TraceSet, count: int) -> ScalePlan | None:
     """How many replicas become `count`; None if there are as many."""
     try:
         sources = _sources(traces)
+        if len(sources) == count == 1:
+            return None
         layout = plan_of(sources, {}, fewer=True).layout if len(sources) > 1 else None
         axis = axis_of("dp", layout.grid) if layout is not None else None
-        if layout is not None and axis is not None and layout.grid.axes[axis] == count:
-            return None
+        if layout is not None and axis is not None:
+            grid = layout.grid
+            if grid.axes[axis] * inner_of(axis, grid) == count:
+                return None
         return plan_of(sources, {"dp": Degree(count)}, fewer=True)
     except ChakraError as error:
         raise _missed(error) from error
@@ -115,7 +129,7 @@ def _missed(error: ChakraError) -> MissedError:
 
 
 def _made(
-    traces: TraceSet, text: str, plan: ScalePlan, places: list[int]
+    traces: TraceSet, text: str, plan: ScalePlan, places: list[int], told: tuple[str, ...] = ()
 ) -> tuple[TraceSet, Change]:
     """The ranks of a plan, of which the new place `p` of the axis is a copy of `places[p]`."""
     axis = next(iter(plan.sizes))
@@ -145,7 +159,7 @@ def _made(
             provenance[RECORDED] += int((~other & ~lone).sum())
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made))  # fmt: skip
-    told = (f"{axis} {old.axes[axis]} ({plan.layout.evidence[axis]}), on {old}",)
+    told = (f"{axis} {old.axes[axis]} ({plan.layout.evidence[axis]}), on {old}", *told)
     nodes = sum(len(trace.nodes) for trace in made.values())
     return TraceSet(made), Change(text, nodes, before, after, "structure", +provenance, told)
 

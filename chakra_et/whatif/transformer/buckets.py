@@ -10,7 +10,7 @@ import numpy as np
 
 from chakra_et.build.grid import Grid
 from chakra_et.definitions import NodeType
-from chakra_et.whatif.transformer.stages import Stage
+from chakra_et.whatif.transformer.stages import Stage, sums_early
 from chakra_et.workloads.gradients import buckets
 from chakra_et.workloads.parameters import Part
 from chakra_et.workloads.plan import Plan
@@ -37,6 +37,22 @@ def bucketed(plan: Plan, stages: list[Stage], grid: Grid) -> Iterator[Plan]:
         if all(sorted(_expected(tried, place) * times) == each for place, each in enumerate(sums)):
             yield tried
             return
+
+
+def told_sums(plan: Plan, stages: list[Stage], grid: Grid) -> str:
+    """What the graph tells of how replicas share gradients and weights, for people."""
+    if plan.dp * plan.cp == 1:
+        return "ZeRO stage, overlap and bucket not told: there is one replica"
+    sums = [size for stage in stages for size in _sums(stage, grid, plan.gradient_element)]
+    when = "overlap not told"
+    if plan.zero >= 2:
+        when = "gradients summed for each micro-batch"
+    elif any(sums_early(stage) for stage in stages):
+        when = "gradients summed while the backward pass goes on"
+    steps = plan.micro_batches if plan.zero >= 2 else 1
+    size = f"buckets of up to {max(sums) * plan.gradient_element:,} bytes"
+    one = len(sums) == len(stages) * steps
+    return f"ZeRO {plan.zero}, {when}, {'bucket not told: one holds all' if one else size}"
 
 
 def _sums(stage: Stage, grid: Grid, element: int) -> list[int]:

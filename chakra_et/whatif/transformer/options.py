@@ -12,7 +12,7 @@ from chakra_et.build import DTYPES
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.validators.view import ABSENT
 from chakra_et.whatif.edit import MissedError
-from chakra_et.whatif.transformer.stages import Call, Stage
+from chakra_et.whatif.transformer.stages import Call, Stage, sums_early
 from chakra_et.workloads.plan import Exchange, Gather, Recompute, Schedule
 from chakra_et.workloads.schedule import Kind, gpipe, interleaved, one_f_one_b, zero_bubble
 
@@ -136,16 +136,9 @@ def _gradients(stage: Stage, zero: int) -> Iterator[dict[str, Any]]:
     told = step.moved_bytes // step.inputs[0][0] - 24 - element
     usual = 4 if zero <= 1 else element
     gathers = (Gather.MODULE, Gather.LAYER) if zero == 3 else (Gather.MODULE,)
-    early = _sums_early(stage)
+    early = sums_early(stage)
     overlaps = [True] if early and zero < 2 else [False, True] if zero < 2 else [False]
     for overlap, gather in product(overlaps, gathers):
         yield {
             "gradient_bytes": 0 if told == usual else told, "overlap": overlap, "gather": gather,
         }  # fmt: skip
-
-
-def _sums_early(stage: Stage) -> bool:
-    """Whether gradients are summed before the last backward pass is over."""
-    sums = np.flatnonzero(stage.phases == "gradients")
-    passes = np.flatnonzero(stage.phases == "backward")
-    return bool(len(sums) and len(passes) and sums[0] < passes[-1])

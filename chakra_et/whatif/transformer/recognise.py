@@ -19,7 +19,7 @@ from chakra_et.build.grid import Grid
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.view import ABSENT
 from chakra_et.whatif.edit import MissedError
-from chakra_et.whatif.transformer.buckets import bucketed
+from chakra_et.whatif.transformer.buckets import bucketed, told_sums
 from chakra_et.whatif.transformer.options import options_of
 from chakra_et.whatif.transformer.same import Seen, differs
 from chakra_et.whatif.transformer.sizes import weights_of
@@ -35,11 +35,13 @@ _MOST: Final = 64
 class Recognised:
     """A plan whose graph is the given one; `seen` has what its operators and transfers took.
 
-    `evidence` says for each axis how it was told. `all_flops` and `tensors` say what nodes tell.
+    `evidence` says for each axis how it was told, `sums` what tells how replicas share gradients.
+    `all_flops` and `tensors` say what nodes tell.
     """
 
     plan: Plan
     evidence: dict[str, str]
+    sums: str
     all_flops: bool
     tensors: bool
     seen: Seen
@@ -62,7 +64,8 @@ def recognise(traces: TraceSet) -> Recognised:
         seen = Seen()
         missed = differs(plan, traces, seen, tensors=tensors, all_flops=all_flops)
         if missed is None:
-            return Recognised(plan, evidence, all_flops, tensors, seen)
+            sums = told_sums(plan, stages, grid)
+            return Recognised(plan, evidence, sums, all_flops, tensors, seen)
         closest = closest or missed
     raise MissedError(
         closest or "sizes of weights that fit the optimizer's: biases, tied head, positions"

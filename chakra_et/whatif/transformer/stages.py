@@ -145,6 +145,13 @@ class Stage:
         return [one for place, one in enumerate(every) if not place or one != every[place - 1]]
 
 
+def sums_early(stage: Stage) -> bool:
+    """Whether gradients are summed before the last backward pass is over."""
+    sums = np.flatnonzero(stage.phases == "gradients")
+    passes = np.flatnonzero(stage.phases == "backward")
+    return bool(len(sums) and len(passes) and sums[0] < passes[-1])
+
+
 def _shapes(texts: Any, code: int) -> tuple[tuple[Shape, ...], list[str]]:
     """Shapes and types in a text; none where there is no text, or none that can be read."""
     if code < 0:
