@@ -127,10 +127,21 @@ class Nodes(Sequence["Node"]):
     def _id_order(self) -> npt.NDArray[np.int64]:
         return np.argsort(self.id, kind="stable")
 
+    @cached_property
+    def _counted(self) -> bool:
+        """Whether each id is the one before and 1, as converters and builders number nodes."""
+        return bool((np.diff(self.id) == 1).all())
+
     def rows_of(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """The row of each id, int64[len(ids)]; -1 for an id that no node has."""
         if len(self) == 0:
             return np.full(len(ids), -1, np.int64)
+        if self._counted:
+            # What is below the first id wraps around, far beyond the last.
+            row = ids - self.id[0]
+            known: npt.NDArray[np.int64] = row.astype(np.int64)
+            known[row >= len(self)] = -1
+            return known
         ordered = self.id[self._id_order]
         place = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
         return np.where(ordered[place] == ids, self._id_order[place], -1)

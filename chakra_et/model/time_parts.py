@@ -27,6 +27,7 @@ _GAP: Final = "gap"
 _ANNOTATION: Final = "user_annotation"
 _PARTS: Final = re.compile(r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}")
 _MANY: Final = 4096
+_KEPT: Final = "_time_parts_told"
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
     ends = np.append(first[1:], len(node)).tolist()
     joined = [" ".join(texts[a:b]) for a, b in zip(first.tolist(), ends, strict=True)]
     nodes.attributes.add(NAME, Kind.STRING, joined, rows)
+    said_now = (nodes.id, *nodes.attributes.named(NAME))
+    nodes.__dict__[_KEPT] = said_now, (node, owner, parts.ns[said], [])
 
 
 def unreadable(nodes: Nodes) -> Rows:
@@ -149,8 +152,19 @@ def unreadable(nodes: Nodes) -> Rows:
 def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:
     """Node, owner and length of each part that is told; the owner is the node if not found.
 
-    And the rows whose text says something else.
+    And the rows whose text says something else. It is kept as long as ids and texts are the same.
     """
+    said = (nodes.id, *nodes.attributes.named(NAME))
+    kept, found = nodes.__dict__.get(_KEPT, ((), None))
+    if found is None or [*map(id, kept)] != [*map(id, said)]:
+        found = _read(nodes)
+        nodes.__dict__[_KEPT] = said, found
+    node, owner, ns, wrong = found
+    return node, owner, ns, list(wrong)
+
+
+def _read(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:
+    """The same, of the texts."""
     rows, texts = _texts(nodes)
     pairs, wrong = _pairs(texts), []
     if pairs is None:
