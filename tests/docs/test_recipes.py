@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 from places import ROOT
@@ -66,12 +67,12 @@ def test_every_rule_has_a_severity() -> None:
 def test_every_pass_is_exported() -> None:
     made = {
         value.name
-        for module in vars(passes).values()
-        if getattr(module, "__name__", "").startswith("chakra_et.passes.")
-        for value in vars(module).values()
+        for found in iter_modules(passes.__path__)
+        for value in vars(import_module(f"chakra_et.passes.{found.name}")).values()
         if isinstance(value, Pass)
     }
-    exported = {value.name for value in vars(passes).values() if isinstance(value, Pass)}
+    told = (getattr(passes, name) for name in passes.__all__)
+    exported = {value.name for value in told if isinstance(value, Pass)}
     assert made == exported
 
 

@@ -56,14 +56,16 @@ class _Tree:
         self.order = program_order(trace)
         self.place = np.argsort(self.order)
 
-    def children(self) -> dict[int, list[int]]:
-        """The nodes that each one calls, in their order."""
-        found: dict[int, list[int]] = {}
-        parent = self.parent.tolist()
-        for row in self.order.tolist():
-            if parent[row] >= 0:
-                found.setdefault(parent[row], []).append(row)
-        return found
+    def siblings(self, least: int) -> Iterator[Rows]:
+        """The nodes that each one calls, in their order, where it calls so many at least."""
+        called = self.order[self.parent[self.order] >= 0]
+        caller, first = np.unique(self.parent[called], return_index=True)
+        together = np.argsort(self.parent[called], kind="stable")
+        begins = np.searchsorted(self.parent[called][together], caller)
+        ends = np.append(begins[1:], len(called))
+        for number in np.argsort(first).tolist():
+            if ends[number] - begins[number] >= least:
+                yield called[together[begins[number] : ends[number]]]
 
     def spread(self, label: Rows) -> Rows:
         """Labels of nodes for what these call, too: the nearest caller's."""
@@ -83,8 +85,7 @@ def find_layers(trace: Trace, rank: int) -> Layers:
     layer = np.full(len(trace.nodes), -1, np.int64)
     part = np.zeros(len(trace.nodes), np.int64)
     step = np.full(len(trace.nodes), -1, np.int64)
-    children = tree.children()
-    runs = list(_runs(tree, children, undone))
+    runs = list(_runs(tree, undone))
     if not runs:
         raise MissedError(
             f"equal layers in rank {rank}: nothing with products repeats in a forward pass"
@@ -105,9 +106,7 @@ def find_layers(trace: Trace, rank: int) -> Layers:
     return Layers(count, layer, part, step, period)
 
 
-def _runs(
-    tree: _Tree, children: dict[int, list[int]], undone: npt.NDArray[np.bool_]
-) -> Iterator[tuple[list[int], int, int, int]]:
+def _runs(tree: _Tree, undone: npt.NDArray[np.bool_]) -> Iterator[tuple[list[int], int, int, int]]:
     """Of what each node calls in a forward pass: the longest run of equal parts, their length and
     number.
 
@@ -120,10 +119,8 @@ def _runs(
     products = np.array(
         [_PRODUCT.search(name) is not None for name in tree.trace.nodes.names], np.bool_
     )
-    for rows in children.values():
-        if len(rows) < _LEAST * 2:
-            continue
-        every = np.array([row for row in rows if not undone[row]], np.int64)
+    for rows in tree.siblings(_LEAST * 2):
+        every = rows[~undone[rows]]
         passes = np.searchsorted(backward, place[every])
         for some in np.split(every, np.flatnonzero(np.diff(passes)) + 1):
             if len(some) < _LEAST * 2:

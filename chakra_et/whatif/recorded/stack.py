@@ -217,22 +217,20 @@ class _Stack:
 
     def _runs(self, rows: Rows, kind: EdgeKind) -> list[list[int]]:
         """Parts of a chain that are of one layer, step and part."""
-        inside = set(rows.tolist())
+        where = dict(zip(rows.tolist(), zip(self.step[rows].tolist(), self.part[rows].tolist(),
+                                            strict=True), strict=True))  # fmt: skip
         found = []
-        for row in rows.tolist():
+        for row, place in where.items():
             before = self.surgery.preceding(row, kind)
-            if before is not None and before in inside and self._same(before, row):
+            if before is not None and where.get(before) == place:
                 continue
             run, after = [row], self.surgery.following(row, kind)
-            while after is not None and after in inside and self._same(run[-1], after):
+            while after is not None and where.get(after) == place:
                 run.append(after)
                 after = self.surgery.following(after, kind)
             if before is not None or after is not None or len(run) > 1:
                 found.append(run)
         return found
-
-    def _same(self, a: int, b: int) -> bool:
-        return bool(self.step[a] == self.step[b] and self.part[a] == self.part[b])
 
     def _splice(self, run: list[int], copies: list[Rows], kind: EdgeKind) -> None:
         forward = self.part[run[0]] == 0
