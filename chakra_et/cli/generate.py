@@ -310,15 +310,8 @@ def text_command(
     if as_json:
         _print_json(summary.as_dict())
         return
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    grid = layout.workload.grid
-    console.print(
-        f"{text.policy.value}, {len(text.layers)} layers, {grid.world_size} ranks ({grid}), "
-        f"as {text.dialect.value} reads it"
-    )
-    for reason, count in left_out(layout).items():
-        console.print(Text(f"  left out: {count} x {reason}", style="yellow"))
-    _show_written(console, output, written)
+    holds = f"{text.policy.value}, {len(text.layers)} layers"
+    _show_text(holds, layout.workload, text.dialect.value, left_out(layout), output, written)
 
 
 def _serving(
@@ -339,15 +332,26 @@ def _serving(
     if as_json:
         _print_json(summary.as_dict())
         return
+    holds = f"{text.mode.value}, {len(text.rows)} rows"
+    left = serving_left_out(layout)
+    _show_text(holds, layout.workload, "LLMServingSim", left, where[0], written)
+
+
+def _show_text(
+    holds: str,
+    workload: Workload,
+    reader: str,
+    left: dict[str, int],
+    output: Path | None,
+    written: Written | None,
+) -> None:
+    """What a text holds, as whose reader takes it, what of it is left out, and what was written."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    grid = layout.workload.grid
-    console.print(
-        f"{text.mode.value}, {len(text.rows)} rows, {grid.world_size} ranks ({grid}), "
-        "as LLMServingSim reads it"
-    )
-    for reason, count in serving_left_out(layout).items():
+    grid = workload.grid
+    console.print(f"{holds}, {grid.world_size} ranks ({grid}), as {reader} reads it")
+    for reason, count in left.items():
         console.print(Text(f"  left out: {count} x {reason}", style="yellow"))
-    _show_written(console, where[0], written)
+    _show_written(console, output, written)
 
 
 def _dims(text: str | None) -> list[int]:

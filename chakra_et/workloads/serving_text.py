@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from chakra_et.definitions import CollectiveType
-from chakra_et.errors import FormatError
 from chakra_et.io.source import read_all
+from chakra_et.workloads.text_lines import REMEDY, TextLines
 
 
 class Mode(Enum):
@@ -110,9 +110,7 @@ _BATCHES: Final = {"NONE": 0, "BATCH_1": 1, "BATCH_2": 2}
 CACHE: Final = ("kv_load", "kv_evict")
 _STAGES, _BOUNDARIES = "model_parallel_NPU_group", "pp_stage_boundaries"
 _COLUMNS: Final = 11
-_MOST: Final = 1 << 53
 _MOST_STAGES: Final = 4096
-_REMEDY: Final = "docs/generate.md tells the columns."
 _HEAD: Final = re.compile(rb"\s*(?:COLOCATED|PREFILL|DECODE|EVENT)\s")
 
 
@@ -129,54 +127,45 @@ def read_serving_text(path: str | Path) -> ServingText:
     return _Reader(Path(path)).read()
 
 
-class _Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            text = read_all(path).decode()
-        except UnicodeDecodeError as error:
-            raise FormatError(f"no text: {error}", path=path, remedy=_REMEDY) from error
-        lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
-        self._lines = [(number, words) for number, words in lines if words]
-
+class _Reader(TextLines):
     def read(self) -> ServingText:
-        if len(self._lines) < 2:
-            self._fail(1, "a mode, a number of rows and the rows are wanted")
-        (first, head), (second, counted), *rest = self._lines
+        if len(self.lines) < 2:
+            self.fail(1, "a mode, a number of rows and the rows are wanted")
+        (first, head), (second, counted), *rest = self.lines
         mode = next((mode for mode in Mode if mode.value == head[0]), None)
         if mode is None:
             known = ", ".join(one.value for one in Mode)
-            self._fail(first, f"no mode {head[0]!r}", f"It is one of {known}.")
+            self.fail(first, f"no mode {head[0]!r}", f"It is one of {known}.")
         stages, boundaries = self._head(first, head[1:])
         if rest and rest[0][1][0].lower() == "layername":
             rest = rest[1:]
         rows, lines = self._rows(rest)
-        count = self._number(second, counted[0], "the number of rows")
+        count = self.number(second, counted[0], "the number of rows")
         if count not in (len(rows), len(rest)) or not rows:
-            self._fail(
+            self.fail(
                 second, f"{count} rows are announced, {len(rows)} follow",
                 f"If the file is whole, write {len(rows)} there.",
             )  # fmt: skip
         cached = [at for at, row in enumerate(rows) if row.name.startswith(CACHE)]
         if cached != list(range(len(cached))):
-            self._fail(second, f"{' and '.join(CACHE)} come before all other rows", _REMEDY)
+            self.fail(second, f"{' and '.join(CACHE)} come before all other rows", REMEDY)
         kept, first_line = rows[len(cached) :], lines[len(cached) :]
         starts = self._starts(first, stages, boundaries, kept, first_line)
-        return ServingText(self._path, mode, stages, kept, rows[: len(cached)], starts)
+        return ServingText(self.path, mode, stages, kept, rows[: len(cached)], starts)
 
     def _head(self, line: int, words: list[str]) -> tuple[int, list[int] | None]:
         """Stages, and the rows at which all but the first begin, if they are told."""
         told = dict(zip(words[::2], words[1::2], strict=False))
         unknown = set(told) - {f"{_STAGES}:", f"{_BOUNDARIES}:"}
         if unknown or len(words) % 2:
-            self._fail(line, f"{' '.join(words)!r} is no list of names and values")
-        stages = self._number(line, told.get(f"{_STAGES}:", "1"), _STAGES)
+            self.fail(line, f"{' '.join(words)!r} is no list of names and values")
+        stages = self.number(line, told.get(f"{_STAGES}:", "1"), _STAGES)
         if not 1 <= stages <= _MOST_STAGES:
-            self._fail(line, f"{stages} stages", f"Give 1 to {_MOST_STAGES}.")
+            self.fail(line, f"{stages} stages", f"Give 1 to {_MOST_STAGES}.")
         boundaries = told.get(f"{_BOUNDARIES}:")
         if boundaries is None:
             return stages, None
-        return stages, [self._number(line, b, _BOUNDARIES) for b in boundaries.split(",")]
+        return stages, [self.number(line, b, _BOUNDARIES) for b in boundaries.split(",")]
 
     def _rows(self, rest: list[tuple[int, list[str]]]) -> tuple[list[Row], list[int]]:
         """The rows, and which line of the text's body each one is: markers are lines, too."""
@@ -187,34 +176,34 @@ class _Reader:
                 rows.append(self._row(line, words, block))
                 lines.append(at)
             elif len(words) == 2 and (block is None) != (words[1] == "END"):
-                number = None if block else self._number(line, words[1], words[0])
+                number = None if block else self.number(line, words[1], words[0])
                 block = None if number is None else (words[0], number)
             else:
-                self._fail(line, f"{' '.join(words)!r} does not open or close a block")
+                self.fail(line, f"{' '.join(words)!r} does not open or close a block")
         if block is not None:
-            self._fail(rest[-1][0], f"{block[0]} {block[1]} has no end")
+            self.fail(rest[-1][0], f"{block[0]} {block[1]} has no end")
         return rows, lines
 
     def _row(self, line: int, words: list[str], block: tuple[str, int] | None) -> Row:
         if len(words) != _COLUMNS:
-            self._fail(line, f"{len(words)} columns, not {_COLUMNS}")
+            self.fail(line, f"{len(words)} columns, not {_COLUMNS}")
         kind, _, scope = words[8].partition(":")
         flags = scope.split(",") if scope else []
         if kind not in _COLLECTIVES or not set(flags) <= {"0", "1"} or (flags and "1" not in flags):
-            self._fail(
+            self.fail(
                 line, f"no collective {words[8]!r}",
                 f"It is one of {', '.join(_COLLECTIVES)}, with :1,0 for dimensions.",
             )  # fmt: skip
         if words[10] not in _BATCHES:
-            self._fail(line, f"no tag {words[10]!r}", f"It is one of {', '.join(_BATCHES)}.")
+            self.fail(line, f"no tag {words[10]!r}", f"It is one of {', '.join(_BATCHES)}.")
         return Row(
             words[0],
-            self._number(line, words[1], "the time"),
+            self.number(line, words[1], "the time"),
             self._data(line, words[2:4]),
             self._data(line, words[4:6]),
             self._data(line, words[6:8]),
             _COLLECTIVES[kind],
-            self._number(line, words[9], "the size"),
+            self.number(line, words[9], "the size"),
             tuple(flag == "1" for flag in flags),
             _BATCHES[words[10]],
             block[1] if block and block[0] == "EXPERT" else None,
@@ -224,14 +213,14 @@ class _Reader:
     def _data(self, line: int, words: list[str]) -> Data:
         tier, _, where = words[0].partition(":")
         if tier not in _TIERS:
-            self._fail(line, f"no place {words[0]!r}", f"It is one of {', '.join(_TIERS)}.")
+            self.fail(line, f"no place {words[0]!r}", f"It is one of {', '.join(_TIERS)}.")
         device, _, channel = where.partition(".")
         place = Place(
             _TIERS[tier],
-            self._number(line, device, "the device") if device else 0,
-            self._number(line, channel, "the channel") if channel else None,
+            self.number(line, device, "the device") if device else 0,
+            self.number(line, channel, "the channel") if channel else None,
         )
-        return Data(place, self._number(line, words[1], "the size"))
+        return Data(place, self.number(line, words[1], "the size"))
 
     def _starts(
         self, line: int, stages: int, told: list[int] | None, rows: list[Row], lines: list[int]
@@ -247,19 +236,8 @@ class _Reader:
         ascending = all(a < b for a, b in pairwise(starts))
         inside = any(_in_block(rows, start) for start in starts[1:] if 0 < start < len(rows))
         if len(starts) != stages or not ascending or starts[-1] >= len(rows) or inside:
-            self._fail(line, f"{len(rows)} rows cannot be cut into {stages} stages there")
+            self.fail(line, f"{len(rows)} rows cannot be cut into {stages} stages there")
         return starts
-
-    def _number(self, line: int, word: str, what: str) -> int:
-        """A whole number from 0 on."""
-        if not word.isascii() or not word.isdecimal():
-            self._fail(line, f"{what} is {word[:30]!r}, not a whole number from 0 on")
-        if len(word) > len(str(_MOST)) or int(word) > _MOST:
-            self._fail(line, f"{what} is {word[:30]}, more than {_MOST}")
-        return int(word)
-
-    def _fail(self, line: int, problem: str, remedy: str = _REMEDY) -> NoReturn:
-        raise FormatError(problem, path=self._path, place=f"line {line}", remedy=remedy)
 
 
 def _in_block(rows: list[Row], start: int) -> bool:

@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from chakra_et.definitions import CollectiveType
-from chakra_et.errors import FormatError
-from chakra_et.io.source import read_all
+from chakra_et.workloads.text_lines import TextLines
 
 
 class Policy(Enum):
@@ -114,14 +113,12 @@ _COLLECTIVES: Final = {
 }
 _GROUPS: Final = ("", "EP", "DP_EP")
 _COLUMNS: Final = 12
-_MOST: Final = 1 << 53
 _OF_LAYERS: Final = frozenset(Policy) - {
     Policy.TRANSFORMER,
     Policy.TRANSFORMER_RECOMPUTED,
     Policy.CUSTOMIZED,
 }
 """What a layer of HYBRID_CUSTOMIZED can have as its own policy."""
-_REMEDY: Final = "docs/generate.md explains the columns."
 
 
 def read_text(path: str | Path, dialect: Dialect | None = None) -> WorkloadText:
@@ -132,34 +129,22 @@ def read_text(path: str | Path, dialect: Dialect | None = None) -> WorkloadText:
     return _Reader(Path(path)).read(dialect)
 
 
-class _Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            text = read_all(path).decode()
-        except UnicodeDecodeError as error:
-            raise FormatError(f"not a text: {error}", path=path, remedy=_REMEDY) from error
-        self._lines = [
-            (number, line.split())
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip()
-        ]
-
+class _Reader(TextLines):
     def read(self, dialect: Dialect | None) -> WorkloadText:
-        if len(self._lines) < 2:
-            self._fail(1, "expected a policy, the number of layers, and the layers")
-        (first, head), (second, counted), *rest = self._lines
+        if len(self.lines) < 2:
+            self.fail(1, "expected a policy, the number of layers, and the layers")
+        (first, head), (second, counted), *rest = self.lines
         policy = self._policy(first, head[0])
         numbers, lists = self._arguments(first, head[1:], policy)
         count = self._number(second, counted[0], "the number of layers")
         if len(rest) < count or not count:
-            self._fail(
+            self.fail(
                 second, f"{count} layers are announced, {len(rest)} lines follow",
                 f"If the file is whole, write {len(rest)} there.",
             )  # fmt: skip
         layers = [self._layer(line, words, policy) for line, words in rest[:count]]
         text = WorkloadText(
-            self._path, policy, dialect or _dialect(policy, numbers, lists[1], layers), layers,
+            self.path, policy, dialect or _dialect(policy, numbers, lists[1], layers), layers,
             numbers.pop(_MODEL_GROUP, 0), numbers.pop(_LAST_BOTTOM, 0), *lists, numbers,
             len(rest) - count,
         )  # fmt: skip
@@ -171,7 +156,7 @@ class _Reader:
             return Policy(word)
         except ValueError:
             known = ", ".join(policy.value for policy in Policy)
-            self._fail(line, f"no policy {word!r}", f"Known: {known}.")
+            self.fail(line, f"no policy {word!r}", f"Known: {known}.")
 
     def _arguments(
         self, line: int, words: list[str], policy: Policy
@@ -190,7 +175,7 @@ class _Reader:
                 numbers[name] = value
                 continue
             if len(words) < at + value:
-                self._fail(line, f"{name} has {len(words) - at} numbers, not {value}")
+                self.fail(line, f"{name} has {len(words) - at} numbers, not {value}")
             lists[name] = [self._number(line, word, name) for word in words[at : at + value]]
             at += value
         return numbers, (lists[_LISTS[0]], lists[_LISTS[1]])
@@ -198,7 +183,7 @@ class _Reader:
     def _layer(self, line: int, words: list[str], policy: Policy) -> Layer:
         own = policy is Policy.CUSTOMIZED
         if len(words) != _COLUMNS + own:
-            self._fail(line, f"{len(words)} columns, not {_COLUMNS + own}")
+            self.fail(line, f"{len(words)} columns, not {_COLUMNS + own}")
         passes = {
             which: self._work(line, words[at : at + 3], which.value)
             for which, at in zip(Pass, (2, 5, 8), strict=True)
@@ -206,13 +191,13 @@ class _Reader:
         update = self._number(line, words[11], "the time of the update")
         policy_of_layer = self._policy(line, words[-1]) if own else None
         if policy_of_layer and policy_of_layer not in _OF_LAYERS:
-            self._fail(line, f"{words[-1]} is not a policy of a layer")
+            self.fail(line, f"{words[-1]} is not a policy of a layer")
         return Layer(words[0], passes, update, policy_of_layer)
 
     def _work(self, line: int, words: list[str], what: str) -> Work:
         collective, _, group = words[1].partition("_")
         if collective not in _COLLECTIVES or group not in _GROUPS:
-            self._fail(
+            self.fail(
                 line, f"no collective {words[1]!r}", f"It is one of {', '.join(_COLLECTIVES)}."
             )
         return Work(
@@ -223,24 +208,17 @@ class _Reader:
     def _number(self, line: int, word: str, what: str) -> int:
         """A whole number from 0 on; AICB writes some as 8388608.0."""
         whole, _, fraction = word.partition(".")
-        if not whole.isascii() or not whole.isdecimal() or fraction.strip("0"):
-            self._fail(line, f"{what} is {word!r}, not a whole number of 0 or more")
-        if len(whole) > len(str(_MOST)) or int(whole) > _MOST:
-            self._fail(line, f"{what} is {word[:30]}, more than {_MOST}")
-        return int(whole)
+        return self.number(line, word if fraction.strip("0") else whole, what)
 
     def _check(self, line: int, text: WorkloadText) -> None:
         for layer in [*text.checkpoints, *text.restarts, text.last_bottom_layer]:
             if layer >= len(text.layers):
-                self._fail(line, f"no layer {layer}: there are {len(text.layers)}, from 0")
+                self.fail(line, f"no layer {layer}: there are {len(text.layers)}, from 0")
         if text.numbers.get("vpp", 0) > len(text.layers):
-            self._fail(line, f"vpp is {text.numbers['vpp']}, more than there are layers")
+            self.fail(line, f"vpp is {text.numbers['vpp']}, more than there are layers")
         for layer in text.restarts:
             if not any(checkpoint <= layer for checkpoint in text.checkpoints):
-                self._fail(line, f"no checkpoint before layer {layer}, where one is needed")
-
-    def _fail(self, line: int, problem: str, remedy: str = _REMEDY) -> NoReturn:
-        raise FormatError(problem, path=self._path, place=f"line {line}", remedy=remedy)
+                self.fail(line, f"no checkpoint before layer {layer}, where one is needed")
 
 
 def _dialect(
