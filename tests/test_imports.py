@@ -8,7 +8,7 @@ import pytest
 
 grimp = pytest.importorskip("grimp", reason="import-linter is for development")
 
-FOR_PEOPLE = ("chakra_et.model.trace", "chakra_et.model.trace_set", "chakra_et.tables.table")
+FOR_PEOPLE = ("chakra_et.model.as_frames", "chakra_et.tables.table")
 """Methods of a trace make tables of it, and those of a table other forms: imported when called."""
 
 

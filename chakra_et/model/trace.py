@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import Kind
+from chakra_et.model.as_frames import AsFrames
 from chakra_et.model.edges import Edges
 from chakra_et.model.groups import ProcessGroup, decode_groups, encode_groups
 from chakra_et.model.metadata import Metadata
 from chakra_et.model.nodes import Node, Nodes
 
-if TYPE_CHECKING:
-    from chakra_et.tables.table import Table
 
-
-class Trace:
+class Trace(AsFrames):
     """The operations of one rank and what each of them waits for.
 
     `nodes` holds the columns, `edges` the dependencies by node row, `metadata` what the file says
@@ -72,27 +69,8 @@ class Trace:
     def groups(self, groups: Iterable[ProcessGroup]) -> None:
         self.metadata.set("process_groups", Kind.STRING, encode_groups(list(groups)))
 
-    def to_arrow(self, what: str = "nodes") -> Any:
-        """The nodes (or edges, attributes, groups, ranks) as a `pyarrow.Table`."""
-        return self._frame(what).to_arrow()
-
-    def to_pandas(self, what: str = "nodes") -> Any:
-        """The nodes (or edges, attributes, groups, ranks) as a `pandas.DataFrame`."""
-        return self._frame(what).to_pandas()
-
-    def to_polars(self, what: str = "nodes") -> Any:
-        """The nodes (or edges, attributes, groups, ranks) as a `polars.DataFrame`."""
-        return self._frame(what).to_polars()
-
-    def _frame(self, what: str) -> Table:
-        from chakra_et.tables.frames import frame
-
-        return frame({self.rank or 0: self}, what)
-
-    def _repr_html_(self) -> str:
-        from chakra_et.tables.html import traces_html
-
-        return traces_html(repr(self), {self.rank or 0: self})
+    def _by_rank(self) -> dict[int, Trace]:
+        return {self.rank or 0: self}
 
     def node(self, node_id: int) -> Node:
         """The node with this id. Raises KeyError if there is none."""

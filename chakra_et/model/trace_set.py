@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
+from chakra_et.model.as_frames import AsFrames
 from chakra_et.model.groups import ProcessGroup
 from chakra_et.model.trace import Trace
 
-if TYPE_CHECKING:
-    from chakra_et.tables.table import Table
 
-
-class TraceSet(Mapping[int, Trace]):
+class TraceSet(AsFrames, Mapping[int, Trace]):
     """Traces by rank, in ascending order, with the group table that they share."""
 
     def __init__(self, traces: Mapping[int, Trace]) -> None:
@@ -31,27 +28,8 @@ class TraceSet(Mapping[int, Trace]):
         nodes = sum(len(trace.nodes) for trace in self._traces.values())
         return f"<TraceSet: {len(self)} ranks, {nodes} nodes, {len(self.groups)} groups>"
 
-    def to_arrow(self, what: str = "nodes") -> Any:
-        """The nodes of all ranks (or edges, attributes, groups, ranks) as a `pyarrow.Table`."""
-        return self._frame(what).to_arrow()
-
-    def to_pandas(self, what: str = "nodes") -> Any:
-        """The nodes of all ranks (or edges, attributes, groups, ranks) as a `pandas.DataFrame`."""
-        return self._frame(what).to_pandas()
-
-    def to_polars(self, what: str = "nodes") -> Any:
-        """The nodes of all ranks (or edges, attributes, groups, ranks) as a `polars.DataFrame`."""
-        return self._frame(what).to_polars()
-
-    def _frame(self, what: str) -> Table:
-        from chakra_et.tables.frames import frame
-
-        return frame(self, what)
-
-    def _repr_html_(self) -> str:
-        from chakra_et.tables.html import traces_html
-
-        return traces_html(repr(self), self)
+    def _by_rank(self) -> TraceSet:
+        return self
 
     @property
     def world_size(self) -> int:
