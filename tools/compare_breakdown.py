@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from mlc_env import mlc_python
+from traces_index import DATA
 
 from chakra_et.conversion import trace_set
 from chakra_et.directory import convert_files
@@ -31,7 +31,6 @@ from chakra_et.model import TraceSet
 from chakra_et.tables import device_table, idle_table
 from chakra_et.tables.places import Places
 
-ROOT = Path(__file__).resolve().parents[1]
 RUNS = ("dlrm8/device.*", "torchrec4/device.*", "resnet_rfid/device.*", "simple_add/device.*")
 
 
@@ -107,8 +106,7 @@ def compare(name: str, found: dict[str, Any], traces: TraceSet) -> int:
 def main() -> int:
     """Compare on every run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    default = os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--data", type=Path, default=DATA)
     data: Path = parser.parse_args().data
     python = mlc_python()
     wrong = 0

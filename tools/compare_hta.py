@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 from mlc_env import mlc_python
+from traces_index import DATA
 
 from chakra_et.conversion import convert
 from chakra_et.model import EdgeKind, Trace
 
-ROOT = Path(__file__).resolve().parents[1]
 ALEXNET = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
 WINDOWS = (
     ("kineto/event_sync.json.gz", "ProfilerStep", 0),
@@ -65,8 +64,7 @@ def ours(trace: Trace) -> dict[tuple[int, int], str]:
 def main() -> int:
     """Compare on every window."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    default = os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--data", type=Path, default=DATA)
     data: Path = parser.parse_args().data
     python = mlc_python()
     lacking = 0

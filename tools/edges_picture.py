@@ -9,7 +9,6 @@ linker made of it: bars are nodes on threads and streams, lines are edges from e
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from traces_index import DATA
 
 from chakra_et import EdgeKind, Trace, convert
 from chakra_et.model import UNKNOWN_NS
@@ -191,8 +191,7 @@ def picture(step: Step) -> str:
 def main() -> int:
     """Write the picture."""
     parser = argparse.ArgumentParser(description="Draw a recorded step with its edges by kind.")
-    default = os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "edges.svg")
     options = parser.parse_args()
     run = options.data / "dlrm8"

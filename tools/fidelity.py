@@ -9,14 +9,13 @@ Needs the real traces, in CHAKRA_ET_DATA or --data.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from traces_index import trace_files
+from traces_index import DATA, trace_files
 
 from chakra_et.conversion import convert
 from chakra_et.converters.kineto import read_device
@@ -211,8 +210,7 @@ def content(data: Path) -> str:
 def main() -> int:
     """Write or compare."""
     parser = argparse.ArgumentParser()
-    default = os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args()
     before, rest = TABLE.read_text().split(BEGIN)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import shutil
 import subprocess
 import sys
@@ -21,9 +20,9 @@ from pathlib import Path
 
 from browsing import Browser, chromium, missing
 from PIL import Image
+from traces_index import DATA
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
 PICTURES = ROOT / "docs" / "pictures"
 COLOURS = 256
 MOST_BYTES = 150_000

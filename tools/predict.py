@@ -9,7 +9,6 @@ Needs the real traces, in CHAKRA_ET_DATA or --data.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from fidelity import SETS, inputs, numbers_of_steps
 from mutations import misdirected, without
 from predictors import NAIVE, Prediction, predictions, span_ns, start_error
+from traces_index import DATA
 
 import chakra_et
 from chakra_et.conversion import convert
@@ -200,8 +200,7 @@ def content(data: Path) -> str:
 def main() -> int:
     """Write or check the tables."""
     parser = argparse.ArgumentParser()
-    default = os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args()
     text = TABLE.read_text()

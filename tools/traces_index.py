@@ -1,4 +1,4 @@
-"""Which files of a directory of real traces are traces: those that its INDEX.md lists.
+"""Where real traces are, and which files there are traces: those that INDEX.md lists.
 
 Each row of a table in INDEX.md begins with the file, between backticks. Without an index, all files
 are taken. Tables, notes and results may thus lie beside the traces.
@@ -6,11 +6,14 @@ are taken. Tables, notes and results may thus lie beside the traces.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("CHAKRA_ET_DATA") or ROOT.parent / "shared" / "data")
 ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 

@@ -80,6 +80,17 @@ def callers(result: Conversion, name: str) -> set[str]:
     }
 
 
+def launches(result: Conversion) -> dict[str, str]:
+    """Names of device work, and of the calls that launched it."""
+    by_id = {node.id: node.name for node in result.trace.nodes}
+    return {
+        node.name: by_id[source]
+        for node in result.trace.nodes
+        for source, kind, _ in node.edges
+        if kind is EdgeKind.LAUNCH
+    }
+
+
 def edges_into(result: Conversion, name: str) -> set[tuple[str, str, str | None]]:
     """Source, kind and evidence of all edges but calls into the one node of a name."""
     trace = result.trace

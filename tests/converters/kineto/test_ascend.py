@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accounts import callers, converted
+from accounts import callers, converted, launches
 
 from chakra_et import Conversion
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.model import EdgeKind
 
 BASE_US = 1704161511420000
 PYTHON, HARDWARE, MAIN, QUEUE = 4711, 800, 4711, 4790
@@ -87,16 +86,6 @@ def convert(folder: Path, events: list[Event], name: str = "trace_view.json") ->
     path = folder / name
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     return converted(device=path)
-
-
-def launches(result: Conversion) -> dict[str, str]:
-    by_id = {node.id: node.name for node in result.trace.nodes}
-    return {
-        node.name: by_id[source]
-        for node in result.trace.nodes
-        for source, kind, _ in node.edges
-        if kind is EdgeKind.LAUNCH
-    }
 
 
 def joins(result: Conversion, by: str = "arrow to the work") -> dict[str, tuple[int, int]]:

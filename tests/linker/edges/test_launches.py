@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accounts import callers, converted, names, write
+from accounts import callers, converted, launches, names, write
 from recordings import MAIN, PID, HostRecording, Profile
 
 from chakra_et import ChakraError, convert
@@ -15,17 +15,6 @@ from chakra_et.conversion import Conversion
 from chakra_et.converters.kineto import read_device
 from chakra_et.directory import convert_directory
 from chakra_et.model import EdgeKind
-
-
-def launches(result: Conversion) -> dict[str, str]:
-    """Names of device work, and of the calls that launched it."""
-    by_id = {node.id: node.name for node in result.trace.nodes}
-    return {
-        node.name: by_id[source]
-        for node in result.trace.nodes
-        for source, kind, _ in node.edges
-        if kind is EdgeKind.LAUNCH
-    }
 
 
 def joined(result: Conversion, what: str) -> tuple[int, int]:
