@@ -13,13 +13,13 @@ from chakra_et.cli.outputs import expect_directory
 from chakra_et.cli.progress import working
 from chakra_et.cli.show_report import show_conversions, show_failures
 from chakra_et.cli.targets import (
-    HOST_HELP,
-    TARGET_HELP,
     ForceOption,
     HostTime,
+    HostTimeOption,
     PrefixOption,
     QuietOption,
     Target,
+    TargetOption,
     VerboseOption,
 )
 from chakra_et.cli.terminal import console_for, say
@@ -142,11 +142,8 @@ def convert_command(
             show_default=False,
         ),
     ] = None,
-    target: Annotated[
-        Target | None,
-        typer.Option("--for", help=TARGET_HELP + " OUT is then a directory.", show_default=False),
-    ] = None,
-    host_time: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
+    target: TargetOption = None,
+    host_time: HostTimeOption = HostTime.FOLD,
     prefix: PrefixOption = None,
     force: ForceOption = False,
     verbose: VerboseOption = False,

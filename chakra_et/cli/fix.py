@@ -12,13 +12,12 @@ from rich.console import Console
 from chakra_et.cli.outputs import expect_directory, write_ranks
 from chakra_et.cli.progress import working
 from chakra_et.cli.targets import (
-    HOST_HELP,
-    TARGET_HELP,
     ForceOption,
     HostTime,
+    HostTimeOption,
     PrefixOption,
     QuietOption,
-    Target,
+    TargetOption,
 )
 from chakra_et.cli.terminal import console_for, say
 from chakra_et.errors import ChakraError
@@ -51,8 +50,8 @@ def fix_command(
             help="A file (.et or .json, with .gz or .zst compressed), or a directory.",
         ),
     ],
-    target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
-    host: Annotated[HostTime, typer.Option("--host-time", help=HOST_HELP)] = HostTime.FOLD,
+    target: TargetOption = None,
+    host: HostTimeOption = HostTime.FOLD,
     cut: Annotated[
         bool, typer.Option("--cut-cycles", help="Drop one edge of each cycle, which is a guess.")
     ] = False,

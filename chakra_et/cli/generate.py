@@ -15,7 +15,7 @@ from chakra_et.build.workload import Watch
 from chakra_et.cli.pack import ranks_in
 from chakra_et.cli.plan_options import with_plan
 from chakra_et.cli.progress import working
-from chakra_et.cli.targets import TARGET_HELP, ForceOption, Target
+from chakra_et.cli.targets import ForceOption, TargetOption
 from chakra_et.definitions import CollectiveType
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import make_directory
@@ -192,7 +192,7 @@ def micro_command(
     ranks: RanksOption = 4,
     size: SizeOption = 1 << 20,
     duration_ns: Annotated[int, typer.Option(help="Duration of each computation.")] = 10_000,
-    target: Annotated[Target | None, typer.Option("--for", help=TARGET_HELP)] = None,
+    target: TargetOption = None,
     force: ForceOption = False,
 ) -> None:
     """Write small traces, each for one thing; all of them into directories of their own."""

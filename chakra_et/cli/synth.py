@@ -12,7 +12,7 @@ from rich.console import Console
 from chakra_et.cli.outputs import expect_directory
 from chakra_et.cli.progress import working
 from chakra_et.cli.tables import Form, FormOption, OutOption, put_table
-from chakra_et.cli.targets import TARGET_HELP, ForceOption, Target
+from chakra_et.cli.targets import ForceOption, Target, TargetOption
 from chakra_et.cli.terminal import console_for, print_json, say
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load
@@ -158,10 +158,7 @@ def sample_command(
         ),
     ] = None,
     seed: SeedOption = 0,
-    target: Annotated[
-        Target | None,
-        typer.Option("--for", help=TARGET_HELP, show_default=False),
-    ] = None,
+    target: TargetOption = None,
     compress: Annotated[bool, typer.Option("--compress", help="Write .et.zst files.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -24,13 +24,23 @@ class HostTime(str, Enum):
     KEEP = "keep"
 
 
-TARGET_HELP: Final = (
-    "Make the output ready for a consumer: {prefix}.{rank}.et and comm_groups.json."
-)
-HOST_HELP: Final = (
-    "With --for: fold host time into idle time of the device (then the simulator's statistics "
-    "work), or keep host nodes."
-)
+TargetOption: TypeAlias = Annotated[
+    Target | None,
+    typer.Option(
+        "--for",
+        help="Make the output ready for a consumer: a directory with {prefix}.{rank}.et and "
+        "comm_groups.json.",
+        show_default=False,
+    ),
+]
+HostTimeOption: TypeAlias = Annotated[
+    HostTime,
+    typer.Option(
+        "--host-time",
+        help="With --for: fold host time into idle time of the device (then the simulator's "
+        "statistics work), or keep host nodes.",
+    ),
+]
 
 
 def _part_of_a_name(prefix: str | None) -> str | None:
