@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 
 from chakra_et.cli.terminal import say, show_rows
-from chakra_et.linker.output.explain import Explained, explain
 from chakra_et.model import GAP, EdgeKind, Node, Trace, time_parts
 from chakra_et.model.nodes import type_label
+
+if TYPE_CHECKING:
+    from chakra_et.linker.output.explain import Explained
 
 
 def trace_facts(trace: Trace) -> dict[str, Any]:
@@ -70,6 +72,8 @@ def show_trace(console: Console, facts: dict[str, Any]) -> None:
 
 def node_facts(trace: Trace, node: Node) -> dict[str, Any]:
     """The fields of a node of a trace, and what it waits for and why, as plain data."""
+    from chakra_et.linker.output.explain import explain
+
     facts: dict[str, Any] = {
         "id": node.id,
         "type": type_label(node.type),

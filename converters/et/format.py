@@ -1,19 +1,18 @@
-"""Execution traces (ETs) as formats: protobuf and JSON."""
+"""Execution traces (ETs) as formats: protobuf and JSON.
+
+What most files do not need is imported where one does: a command about an ET starts sooner.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from chakra_et.converters.et.decoder import decode_et
-from chakra_et.converters.et.encoder import encode_et
 from chakra_et.converters.et.first_record import OldSchemaError
 from chakra_et.converters.et.forks import undo_fork
-from chakra_et.converters.et.json_form import decode_json, encode_json
-from chakra_et.converters.et.json_mapping import JsonError
-from chakra_et.converters.et.json_stream import as_document
-from chakra_et.converters.et.old_reader import upgrade
 from chakra_et.converters.et.wire import WireError
 from chakra_et.converters.format import Format, Head, View, json_keys
 from chakra_et.errors import FormatError
@@ -59,6 +58,8 @@ def _decode(data: bytes) -> Trace:
     try:
         trace = decode_et(data)
     except OldSchemaError as error:
+        from chakra_et.converters.et.old_reader import upgrade
+
         try:
             upgraded, _ = upgrade(data)
             return decode_et(upgraded)
@@ -74,8 +75,16 @@ def _byte(error: WireError) -> str:
     return f"byte {error.at}"
 
 
+def _write(trace: Trace) -> Iterator[bytes]:
+    from chakra_et.converters.et.encoder import encode_et
+
+    return encode_et(trace)
+
+
 def _read_json(path: Path, _: bool) -> Trace:
     """The trace in a JSON file of any form."""
+    from chakra_et.converters.et.json_mapping import JsonError
+
     data = read_all(path)
     try:
         return _decode_json(data)
@@ -88,6 +97,10 @@ def _read_json(path: Path, _: bool) -> Trace:
 
 
 def _decode_json(data: bytes) -> Trace:
+    from chakra_et.converters.et.json_form import decode_json
+    from chakra_et.converters.et.json_mapping import JsonError
+    from chakra_et.converters.et.json_stream import as_document
+
     try:
         return decode_json(data)
     except JsonError:
@@ -97,13 +110,19 @@ def _decode_json(data: bytes) -> Trace:
         return decode_json(document)
 
 
+def _write_json(trace: Trace) -> Iterator[bytes]:
+    from chakra_et.converters.et.json_form import encode_json
+
+    return encode_json(trace)
+
+
 FORMAT: Final = Format(
     name="ET (protobuf)",
     view=View.TRACE,
     recognise=_recognise,
     remedy=_REMEDY,
     read=_read,
-    write=encode_et,
+    write=_write,
     suffixes=(".et",),
 )
 JSON_FORMAT: Final = Format(
@@ -117,7 +136,7 @@ JSON_FORMAT: Final = Format(
     ),
     remedy=_REMEDY,
     read=_read_json,
-    write=encode_json,
+    write=_write_json,
     suffixes=(".json",),
     schema="et.schema.json",
 )
