@@ -22,13 +22,12 @@ from chakra_et.feeder.known_attributes import (
     EDGE_KINDS,
     EDGE_KINDS_HEAD,
     NAME_TAG,
-    NOWHERE,
     ODD,
     START,
     TOLD,
     WORD,
     Told,
-    nanoseconds,
+    take_times,
 )
 
 LONG_LIST: Final = 256
@@ -229,13 +228,11 @@ class Block:
         del self.cursor, self.edge_count, self.wire, self.start
 
     def _finish_times(self) -> None:
-        flags = self.flags
-        self.duration_ns, _, odd_duration = nanoseconds(
-            self.duration_micros, self.exact[DURATION], (flags & DURATION) != 0
+        self.start_ns, self.duration_ns = take_times(
+            self.start_micros,
+            self.exact[START],
+            self.duration_micros,
+            self.exact[DURATION],
+            self.flags,
         )
-        self.start_ns, exact, odd_start = nanoseconds(
-            self.start_micros, self.exact[START], (flags & START) != 0
-        )
-        self.start_ns[(self.start_micros == 0) & ~exact] = NOWHERE
-        flags[odd_duration | odd_start] |= ODD
         del self.duration_micros, self.start_micros, self.exact

@@ -46,21 +46,34 @@ def _prefix(key: AttributeKey) -> bytes:
 
 @dataclass(frozen=True)
 class Told:
-    """An attribute with one number: its flag, and the words that its bytes begin and go on with."""
+    """An attribute with one number: its flag, and what its bytes begin with up to the number."""
 
     flag: int
-    size: int  # bytes up to the value
-    head: np.uint64
-    tail: np.uint64  # the last word before the value
+    before: bytes
 
     @classmethod
     def of(cls, flag: int, key: AttributeKey) -> Told:
         """How an attribute is written."""
-        prefix = _prefix(key)
-        return cls(flag, len(prefix), _word(prefix[:WORD]), _word(prefix[-WORD:]))
+        return cls(flag, _prefix(key))
+
+    @property
+    def size(self) -> int:
+        """Bytes up to the number."""
+        return len(self.before)
+
+    @property
+    def head(self) -> np.uint64:
+        """The first word."""
+        return _word(self.before[:WORD])
+
+    @property
+    def tail(self) -> np.uint64:
+        """The last word before the number."""
+        return _word(self.before[-WORD:])
 
 
-EDGE_KINDS_HEAD: Final = _word(_prefix(_EDGE_KINDS)[:WORD])
+EDGE_KINDS_START: Final = _prefix(_EDGE_KINDS)[:WORD]
+EDGE_KINDS_HEAD: Final = _word(EDGE_KINDS_START)
 TOLD: Final = (
     Told.of(CPU_KNOWN, AttributeKey("is_cpu_op", Kind.BOOL)),
     Told.of(DURATION, EXACT_DURATION),
@@ -80,3 +93,20 @@ def nanoseconds(
         near &= np.abs(times - rounded) <= NEAR_NS
         rounded = np.where(near, times, rounded)
     return rounded, near, too_long
+
+
+def take_times(
+    start_micros: npt.NDArray[np.uint64],
+    exact_start: npt.NDArray[np.uint64],
+    duration_micros: npt.NDArray[np.uint64],
+    exact_duration: npt.NDArray[np.uint64],
+    flags: npt.NDArray[np.uint8],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Starts and durations in ns; `flags` marks nodes whose times need more than 63 bits as odd."""
+    duration_ns, _, odd_duration = nanoseconds(
+        duration_micros, exact_duration, (flags & DURATION) != 0
+    )
+    start_ns, exact, odd_start = nanoseconds(start_micros, exact_start, (flags & START) != 0)
+    start_ns[(start_micros == 0) & ~exact] = NOWHERE
+    flags[odd_duration | odd_start] |= ODD
+    return start_ns, duration_ns

@@ -1,13 +1,14 @@
 """Whole traces read at once: the fields that a feeder needs, as columns.
 
-The records are cut one after the other; then their fields are read for many thousand records at a
-time. Attributes stay bytes until somebody asks, except for the few that every simulator reads.
+The compiled kernel reads record after record. Where it is not, or where a file is damaged, the
+records are cut one after the other; then their fields are read for many thousand records at a time.
+Attributes stay bytes until somebody asks, except for the few that every simulator reads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,32 @@ from chakra_et.feeder import errors
 from chakra_et.feeder.block import Block
 from chakra_et.feeder.cutter import Cutter
 from chakra_et.feeder.frames import Buffer, cut, metadata_record
+from chakra_et.feeder.known_attributes import (
+    CPU_KNOWN,
+    CPU_TRUE,
+    EDGE_KINDS,
+    EDGE_KINDS_START,
+    ODD,
+    TOLD,
+    take_times,
+)
+from chakra_et.kernel import kernel
+
+_TOLD: Final = [(told.before, told.flag, CPU_TRUE * (told.flag == CPU_KNOWN)) for told in TOLD]
+"""For the kernel: bytes before the number, the node's flag, and one more where it is not 0."""
+
+_COLUMNS: Final[dict[str, npt.DTypeLike]] = {
+    "begin": np.int64,
+    "end": np.int64,
+    "id": np.uint64,
+    "type": np.int32,
+    "start_ns": np.int64,
+    "duration_ns": np.int64,
+    "flags": np.uint8,
+    "edge_target": np.uint32,
+    "edge_source": np.uint64,
+    "edge_control": np.bool_,
+}
 
 
 @dataclass
@@ -31,7 +58,7 @@ class Columns:
     type: npt.NDArray[np.int32]
     start_ns: Ints  # NOWHERE: the trace does not say
     duration_ns: Ints
-    flags: npt.NDArray[np.uint8]  # see told.py
+    flags: npt.NDArray[np.uint8]  # see known_attributes.py
     edge_target: npt.NDArray[np.uint32]  # position of the node that waits
     edge_source: npt.NDArray[np.uint64]  # id of the node waited for
     edge_control: npt.NDArray[np.bool_]
@@ -44,10 +71,43 @@ def scan(data: Buffer, max_record: int) -> Columns:
         raise errors.truncated(0)
     begin, at = cut(data, 0, size, 0, max_record)
     metadata = metadata_record(bytes(data[begin:at]), 0)
-    blocks: list[Block] = []
     buffer = np.frombuffer(data, np.uint8)
+    found = _compiled(buffer, at, max_record)
+    if found is None:
+        found = _side_by_side(data, buffer, at, max_record)
+    return Columns(data, metadata, **found)
+
+
+def _compiled(
+    buffer: npt.NDArray[np.uint8], at: int, max_record: int
+) -> dict[str, npt.NDArray[Any]] | None:
+    """The columns by the kernel; None without it, and for a file that is damaged."""
+    module = kernel()
+    if module is None:
+        return None
+    found = module.feeder_columns(buffer, at, max_record, _TOLD, EDGE_KINDS_START, EDGE_KINDS, ODD)
+    if found is None:
+        return None
+    columns: dict[str, npt.NDArray[Any]]
+    columns, (_, exact_duration, exact_start), _ = found
+    columns["start_ns"], columns["duration_ns"] = take_times(
+        columns.pop("start_micros"),
+        exact_start,
+        columns.pop("duration_micros"),
+        exact_duration,
+        columns["flags"],
+    )
+    columns["edge_control"] = columns["edge_control"].view(np.bool_)
+    return columns
+
+
+def _side_by_side(
+    data: Buffer, buffer: npt.NDArray[np.uint8], at: int, max_record: int
+) -> dict[str, npt.NDArray[Any]]:
+    """The columns, field by field of many records. Raises FeederError."""
+    blocks: list[Block] = []
     done = 0
-    while at < size:
+    while at < len(data):
         cutter = Cutter(data, buffer, at, max_record)
         block = Block(buffer, cutter, done)
         block.read()
@@ -57,27 +117,11 @@ def scan(data: Buffer, max_record: int) -> Columns:
         blocks.append(block)
         done += len(block.begin)
         at = cutter.behind
-    return _join(data, metadata, blocks)
+    return {name: _joined(name, dtype, blocks) for name, dtype in _COLUMNS.items()}
 
 
-def _join(data: Buffer, metadata: bytes, blocks: list[Block]) -> Columns:
-    def column(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        parts = [getattr(block, name) for block in blocks]
-        for block in blocks:
-            delattr(block, name)
-        return np.concatenate(parts) if parts else np.zeros(0, dtype)
-
-    return Columns(
-        data,
-        metadata,
-        column("begin", np.int64),
-        column("end", np.int64),
-        column("id", np.uint64),
-        column("type", np.int32),
-        column("start_ns", np.int64),
-        column("duration_ns", np.int64),
-        column("flags", np.uint8),
-        column("edge_target", np.uint32),
-        column("edge_source", np.uint64),
-        column("edge_control", np.bool_),
-    )
+def _joined(name: str, dtype: npt.DTypeLike, blocks: list[Block]) -> npt.NDArray[Any]:
+    parts = [getattr(block, name) for block in blocks]
+    for block in blocks:
+        delattr(block, name)
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)

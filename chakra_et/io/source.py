@@ -21,6 +21,8 @@ from chakra_et.urls import url_of
 
 _LAYERS: Final = 4
 """How many times a file may be packed or compressed."""
+_START_BYTES: Final = 512
+"""By so many bytes a layer is told."""
 _BOMB_BYTES: Final = 1 << 26
 _BOMB_RATIO: Final = 300
 _CHECK_BYTES: Final = 1 << 26
@@ -81,6 +83,9 @@ def read_all(path: str | Path) -> bytes:
 
     Raises ChakraError where that is more than memory has room for, with what will be made of it.
     """
+    whole = _unpacked(path)
+    if whole is not None:
+        return whole
     parts: list[bytes] = []
     total = checked = 0
     for block in blocks(path):
@@ -90,6 +95,23 @@ def read_all(path: str | Path) -> bytes:
             checked = total
             require(path, _WHOLE_FACTOR * total)
     return b"".join(parts)
+
+
+def _unpacked(path: str | Path) -> bytes | None:
+    """The content of a file that lies on the disk as it is, read without a copy; else None."""
+    file_path, member = located(Path(path))
+    if member is not None or is_opened(file_path) or url_of(file_path) is not None:
+        return None
+    with _opened(file_path) as file:
+        start = file.read(_START_BYTES)
+        if is_zip(start) or Gzip.begins(start) or Zstd.begins(start) or is_tar(start):
+            return None
+        size = file.seek(0, 2)
+        file.seek(0)
+        note_input(path)
+        require(path, (1 + _WHOLE_FACTOR) * size)
+        note_progress(size)
+        return file.read()
 
 
 def plain_bytes(path: str | Path) -> int:
@@ -166,7 +188,7 @@ def _plain(
         file.seek(0)
         stream = Stream(iter(lambda: file.read(BLOCK_BYTES), b""))
     for _ in range(_LAYERS):
-        start = stream.peek(512)
+        start = stream.peek(_START_BYTES)
         if Gzip.begins(start):
             stream = Stream(iter(Gzip(path, stream, repairs)))
         elif Zstd.begins(start):

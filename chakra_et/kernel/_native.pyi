@@ -121,13 +121,47 @@ def read_nodes(
         list[list[bytes]],
         npt.NDArray[np.int32],
         list[tuple[int, ...]],
-        list[tuple[bytes, int, Column, Column, Column, list[bytes]]],
+        list[tuple[bytes, int, Column, Column, Column, list[Any]]],
         list[tuple[int, bytes]],
     ]
     | None
 ):
     """The nodes in an ET from a byte on, by the tags of their fields and the wire types of values:
     columns, names, texts (values, shapes, types), layout codes and layouts, attributes (name, kind,
-    rows, and either numbers or codes and contents), and unknown fields by row. None for a file that
-    is not as usual, or damaged. Distinct texts are found in pieces of `piece` bytes.
+    rows, and either numbers or codes and contents: texts, tuples of texts, or bytes), and unknown
+    fields by row. None for a file that is not as usual, or damaged. Distinct texts are found in
+    pieces of `piece` bytes.
     """
+
+def pass_short(data: bytes, at: int) -> tuple[int, int]:
+    """How many whole records with a length of one or two bytes, not 0, stand from a byte on, and
+    where the first other one begins."""
+
+def replay(
+    plan: tuple[Column, ...],
+) -> tuple[Column, Column, npt.NDArray[np.uint8], int] | None:
+    """Start, end and whether it ran of each node of a plan: its duration, lag, start (without lag),
+    and sources and targets of edges; and how many edges were followed. None for rows that no node
+    has, and for times that do not fit into 64 bits."""
+
+def replay_resolving(
+    plan: tuple[Column, ...], waiting: tuple[Column, ...], many: int
+) -> tuple[Column, Column, npt.NDArray[np.uint8], Column, Column, int, int] | None:
+    """The same where calls find what they wait for: calls, where the streams of each begin, and the
+    streams; device work, and the stream, the launching call and the end of that call's own part for
+    each. Of more targets than `many`, only those that hold a call up are noted. Also the targets
+    that were found, their calls, how often a node was picked, and how many edges were followed."""
+
+def feeder_columns(
+    data: npt.NDArray[np.uint8],
+    first: int,
+    max_record: int,
+    told: list[tuple[bytes, int, int]],
+    edge_kinds: bytes,
+    edge_kinds_flag: int,
+    odd_flag: int,
+) -> tuple[dict[str, Column], list[Column], int] | None:
+    """The nodes in an ET from a byte on as a feeder needs them: columns, the numbers told in three
+    attributes (the bytes before the number, the node's flag, and another where it is not 0), and
+    how many fields were read. `edge_kinds` is how the attribute of that name begins. None for a
+    file that is damaged."""

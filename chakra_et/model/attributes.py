@@ -116,21 +116,23 @@ class AttributeColumn:
         place = np.searchsorted(self.rows, order)
         found = np.flatnonzero(place < len(self.rows))
         found = found[self.rows[place[found]] == order[found]]
-        return self._sound(self.key, found, self._values_at(place[found]))
+        return self.trusted(self.key, found, self._values_at(place[found]))
 
     def part(
         self, places: npt.NDArray[np.int64], key: AttributeKey | None = None
     ) -> AttributeColumn:
         """The column of the rows and values at `places`, under another key if one is given."""
-        return self._sound(key or self.key, self.rows[places], self._values_at(places))
+        return self.trusted(key or self.key, self.rows[places], self._values_at(places))
 
     def between(self, low: int, high: int) -> AttributeColumn:
         """The column of the values at places `low` to `high`, of which the latter is left out."""
-        return self._sound(self.key, self.rows[low:high], self.values[low:high])
+        return self.trusted(self.key, self.rows[low:high], self.values[low:high])
 
     @classmethod
-    def _sound(cls, key: AttributeKey, rows: npt.NDArray[np.int64], values: Any) -> AttributeColumn:
-        """A column of values that have been checked already."""
+    def trusted(
+        cls, key: AttributeKey, rows: npt.NDArray[np.int64], values: Any
+    ) -> AttributeColumn:
+        """A column of values that are known to fit, stored as columns of its kind are."""
         column = cls.__new__(cls)
         column.key, column.rows, column.values = key, rows, values
         return column

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Rows
 from chakra_et.graph import Adjacency
+from chakra_et.kernel import kernel
 
 
 @dataclass
@@ -50,7 +51,24 @@ class Times:
 
 
 def run(plan: Plan) -> Times:
-    """Run a plan. Takes one pass over nodes and edges."""
+    """Run a plan, by the compiled kernel where it is. Takes one pass over nodes and edges."""
+    module = kernel()
+    if module is None:
+        return _run_in_python(plan)
+    found = module.replay(kernel_columns(plan, plan.release - plan.lag))
+    if found is None:  # times do not fit into 64 bits
+        return _run_in_python(plan)
+    start, end, done, _ = found
+    return Times(start, end, done.view(np.bool_))
+
+
+def kernel_columns(plan: Plan, start: Rows) -> tuple[Rows, ...]:
+    """A plan as the kernel takes it; `start` is what is known of starts, without lags."""
+    columns = (plan.duration, plan.lag, start, plan.source, plan.target)
+    return tuple(np.ascontiguousarray(column, np.int64) for column in columns)
+
+
+def _run_in_python(plan: Plan) -> Times:
     count = len(plan)
     after = Adjacency.of(count, plan.source, plan.target)
     offsets, items = after.offsets.tolist(), after.items.tolist()

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heappushpop
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from chakra_et.columns import Rows
 from chakra_et.graph import Adjacency
-from chakra_et.replay.engine import Plan, Times
+from chakra_et.kernel import kernel
+from chakra_et.replay.engine import Plan, Times, kernel_columns
 
 _MANY = 16
 """Of more targets than this, those are noted that hold a call up: the others say no more."""
@@ -75,13 +78,48 @@ class _Queues:
 
 
 def run_resolving(plan: Plan, waiting: Waiting) -> Times:
-    """Run a plan, picking the node that starts first; one heap operation for each node."""
+    """Run a plan, picking the node that starts first; one heap operation for each node.
+
+    The compiled kernel does it where it is.
+    """
+    # One more than needed, so that no time of a pick is 0.
+    origin = int(plan.release.min()) - 1 if len(plan) else 0
+    module = kernel()
+    found = None if module is None else _run_compiled(module, plan, waiting, origin)
+    return _run_in_python(plan, waiting, origin) if found is None else found
+
+
+def _run_compiled(module: Any, plan: Plan, waiting: Waiting, origin: int) -> Times | None:
+    """None for times that do not fit into 64 bits."""
+    scopes = list(waiting.scopes.values())
+    offsets = np.zeros(len(scopes) + 1, np.int64)
+    np.cumsum([len(streams) for streams in scopes], out=offsets[1:])
+    columns = (
+        np.fromiter(waiting.scopes, np.int64, len(scopes)),
+        offsets,
+        np.fromiter(chain.from_iterable(scopes), np.int64, int(offsets[-1])),
+        waiting.work,
+        waiting.stream,
+        waiting.launch,
+        waiting.own,
+    )
+    found = module.replay_resolving(
+        kernel_columns(plan, plan.release - plan.lag - origin),
+        tuple(np.ascontiguousarray(column, np.int64) for column in columns),
+        _MANY,
+    )
+    if found is None:
+        return None
+    start, end, done, targets, calls, _, _ = found
+    pairs = list(zip(targets.tolist(), calls.tolist(), strict=True))
+    return Times(start + origin, end + origin, done.view(np.bool_), pairs)
+
+
+def _run_in_python(plan: Plan, waiting: Waiting, origin: int) -> Times:
     count = len(plan)
     after = Adjacency.of(count, plan.source, plan.target)
     offsets, items = after.offsets.tolist(), after.items.tolist()
     waits = np.bincount(plan.target, minlength=count).tolist()
-    # One more than needed, so that no key is 0.
-    origin = int(plan.release.min()) - 1 if count else 0
     start = (plan.release - plan.lag - origin).tolist()
     lag, duration = plan.lag.tolist(), plan.duration.tolist()
     end = [-1] * count

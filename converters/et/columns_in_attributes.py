@@ -7,14 +7,13 @@ with the fields of its node. Of several the last one counts. What does not agree
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
-from chakra_et.converters.et.edge_kinds import kinds_texts, parse_kinds
+from chakra_et.converters.et.edge_kinds import ParsedKinds, kinds_texts, parse_kinds
 from chakra_et.converters.et.wire import WireError
 from chakra_et.definitions import Kind
 from chakra_et.model import (
@@ -26,7 +25,6 @@ from chakra_et.model import (
     Edges,
     Trace,
 )
-from chakra_et.pool import Pool
 
 EXACT_START: Final = AttributeKey("start_time_ns", Kind.INT64)
 EXACT_DURATION: Final = AttributeKey("duration_ns", Kind.INT64)
@@ -84,29 +82,15 @@ def take_kinds(
 
     `counts` is the number of data dependencies of each node. No row comes twice.
     """
-    places: Pool[tuple[str, int]] = Pool()
-    parsed: list[tuple[list[int], list[bool]] | None] = []
-
-    def codes(rows: Rows, texts: list[str]) -> list[int]:
-        return list(map(places.__getitem__, zip(texts, counts[rows].tolist(), strict=True)))
+    parsed = ParsedKinds()
 
     def agrees(column: AttributeColumn) -> Mask:
-        found = codes(column.rows, column.values)
-        parsed.extend(parse_kinds(*place) for place in islice(places, len(parsed), None))
-        return np.array([told is not None for told in parsed], np.bool_)[found]
+        return parsed.are_sound(parsed.codes(column.values, counts[column.rows]))
 
-    told = []
-    for rows, texts in _take(table, EDGE_KINDS, agrees):
-        found = [parsed[code] for code in codes(rows, texts)]
-        kinds, guessed = zip(*(told for told in found if told is not None), strict=True)
-        told.append(
-            (
-                rows,
-                np.array(list(chain.from_iterable(kinds)), np.uint8),
-                np.array(list(chain.from_iterable(guessed)), np.bool_),
-            )
-        )
-    return told
+    return [
+        (rows, *parsed.of_edges(parsed.codes(texts, counts[rows])))
+        for rows, texts in _take(table, EDGE_KINDS, agrees)
+    ]
 
 
 def _take(

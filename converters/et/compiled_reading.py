@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,8 @@ from chakra_et.kernel import kernel
 from chakra_et.model import AttributeColumn, AttributeKey, AttributeTable, NodeIO
 from chakra_et.model.attributes import array_type
 
+_AS_SUCH: Final = (Kind.STRING, Kind.STRING_LIST, Kind.BYTES)
+"""Kinds whose values the kernel gives as they are."""
 _NUMBERS: Final = (fields.ID, fields.TYPE, fields.START_TIME_MICROS, fields.DURATION_MICROS)
 _NODES: Final = [
     tag(field, VARINT if field in _NUMBERS else BYTES)[0]
@@ -61,16 +62,17 @@ def compiled_nodes(data: bytes, at: int) -> NodeColumns | None:
     return NodeColumns(**columns, names=names, texts=texts, attributes=table, extra=extra)
 
 
-def _column(told: tuple[bytes, int, Any, Any, Any, list[bytes]]) -> AttributeColumn:
+def _column(told: tuple[bytes, int, Any, Any, Any, list[Any]]) -> AttributeColumn:
     """One attribute of the model. Raises WireError for a list that is none."""
     name, number, rows, numbers, codes, contents = told
     kind = Kind(number)
     key = AttributeKey(decode_text(name), kind)
     if len(numbers):
-        return AttributeColumn(key, rows, _numbers(kind, numbers))
-    decode = SCALARS[kind].decode if kind in SCALARS else partial(decode_content, kind)
-    values = np.fromiter(map(decode, contents), object, len(contents))
-    return AttributeColumn(key, rows, values[codes].tolist())
+        return AttributeColumn.trusted(key, rows, _numbers(kind, numbers))
+    if kind not in _AS_SUCH:
+        contents = [decode_content(kind, content) for content in contents]
+    values = np.fromiter(contents, object, len(contents))
+    return AttributeColumn.trusted(key, rows, values[codes].tolist())
 
 
 def _numbers(kind: Kind, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.model import EdgeKind, Edges
+from chakra_et.pool import Pool
 
 GUESSED: Final = "?"
 _BY_LABEL: Final = {kind.label: kind for kind in EdgeKind if kind is not EdgeKind.CALL}
@@ -43,3 +46,47 @@ def parse_kinds(text: str, count: int) -> tuple[list[int], list[bool]] | None:
     guessed = [word.endswith(GUESSED) for word in words]
     kinds = [_BY_LABEL.get(word.removesuffix(GUESSED)) for word in words]
     return None if None in kinds else ([int(k) for k in kinds if k is not None], guessed)
+
+
+class ParsedKinds:
+    """Texts of many nodes, each distinct one parsed once for each number of edges."""
+
+    def __init__(self) -> None:
+        self._places: Pool[tuple[str, int]] = Pool()
+        self._sound: list[bool] = []
+        self._kinds: list[list[int]] = []
+        self._guessed: list[list[bool]] = []
+
+    def codes(self, texts: list[str], counts: Rows) -> Rows:
+        """Text and number of edges of each node as one number."""
+        # Nodes mostly share the object of a text, so that only few objects are looked at.
+        objects = np.fromiter(map(id, texts), np.uint64, len(texts))
+        place = np.unique(objects, return_inverse=True)[1]
+        pairs = place * (int(counts.max(initial=0)) + 1) + counts
+        _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+        found = [self._places[texts[row], int(counts[row])] for row in first.tolist()]
+        self._parse()
+        return np.array(found, np.int64)[pair]
+
+    def _parse(self) -> None:
+        for text, count in self._places.in_order[len(self._sound) :]:
+            told = parse_kinds(text, count)
+            kinds, guessed = ([], []) if told is None else told
+            self._sound.append(told is not None)
+            self._kinds.append(kinds)
+            self._guessed.append(guessed)
+
+    def are_sound(self, codes: Rows) -> Mask:
+        """Where a text tells the kinds of all edges."""
+        return np.array(self._sound, np.bool_)[codes]
+
+    def of_edges(self, codes: Rows) -> tuple[npt.NDArray[np.uint8], Mask]:
+        """Kinds and inferred flags of the edges of all these nodes, one after the other."""
+        lengths = np.array([len(kinds) for kinds in self._kinds], np.int64)
+        length = lengths[codes]
+        before = np.cumsum(length) - length
+        places = np.repeat((np.cumsum(lengths) - lengths)[codes] - before, length)
+        places += np.arange(len(places))
+        kinds = np.array(list(chain.from_iterable(self._kinds)), np.uint8)
+        guessed = np.array(list(chain.from_iterable(self._guessed)), np.bool_)
+        return kinds[places], guessed[places]

@@ -11,6 +11,7 @@ from chakra_et.converters.et import fields
 from chakra_et.converters.et.first_record import NoMetadataError, require_metadata
 from chakra_et.converters.et.wire import BYTES, WireError, read_tag, read_varint, skip
 from chakra_et.file_facts import FileFacts
+from chakra_et.kernel import kernel
 
 _ZEROS: Final = re.compile(rb"\0+")
 _COMPRESSION: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd", b"PK": "a zip archive"}
@@ -60,6 +61,15 @@ def _walk(facts: FileFacts, data: bytes) -> None:
 
 def _pass_short(facts: FileFacts, data: bytes, at: int) -> int:
     """Count whole records of a short length, and where the first other one begins."""
+    module = kernel()
+    count, end = module.pass_short(data, at) if module else _count_short(data, at)
+    facts.records += count
+    if count:
+        facts.whole = end
+    return end
+
+
+def _count_short(data: bytes, at: int) -> tuple[int, int]:
     last, count = len(data) - 2, 0
     while at < last:
         low, high = data[at], data[at + 1]
@@ -70,10 +80,7 @@ def _pass_short(facts: FileFacts, data: bytes, at: int) -> int:
         if end == at or end > last + 2:
             break
         count, at = count + 1, end
-    facts.records += count
-    if count:
-        facts.whole = at
-    return at
+    return count, at
 
 
 def _pass_empty(facts: FileFacts, data: bytes, at: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from alike import difference
+from both_ways import both_ways, needs_kernel
 from et_bytes import VERSION, framed
 from fuzz_bytes import BYTES
 from hypothesis import given
@@ -21,7 +22,6 @@ from strategies import traces
 
 import chakra_et
 import chakra_et.kernel as kernels
-from chakra_et import ChakraError
 from chakra_et.converters.et import decode_et, encode_et
 from chakra_et.converters.et.compiled_reading import compiled_nodes
 from chakra_et.converters.et.compiled_writing import node_columns
@@ -37,7 +37,6 @@ from chakra_et.linker.joining.alignment import _shortest_edit
 from chakra_et.linker.joining.nesting import enclosing
 from chakra_et.model import Trace
 
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="no compiled kernel is built")
 READERS = {"host": read_host, "device": read_device}
 REAL = ("simple_add", "ddp_2rank")
 
@@ -46,19 +45,6 @@ REAL = ("simple_add", "ddp_2rank")
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays are read in pieces of some records, so that small files have several."""
     monkeypatch.setitem(JsonArray.__init__.__kwdefaults__, "piece_bytes", 1 << 12)
-
-
-def both_ways(read: Any, *arguments: Any) -> tuple[Any, Any]:
-    """What a function gives with the kernel and without it; the text of an error that it raises."""
-    found = []
-    for pure in ("", "1"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(FORCE_PYTHON, pure)
-            try:
-                found.append(read(*arguments))
-            except ChakraError as error:
-                found.append(str(error))
-    return found[0], found[1]
 
 
 def short(path: Path, key: str, count: int) -> bytes:

@@ -4,6 +4,7 @@
 #define CHAKRA_ET_KERNEL_ET_READER_HPP
 
 #include <array>
+#include <chakra_et/numbers.hpp>
 #include <chakra_et/wire.hpp>
 #include <cstdint>
 #include <string>
@@ -47,6 +48,34 @@ struct EtColumn {
   std::vector<int32_t> codes;     // of texts, bytes and lists
   TextPool contents;
 };
+
+// The texts in the message of a list; false where it holds anything else.
+inline bool take_texts(std::string_view list, std::vector<std::string_view>& texts) {
+  auto* p = reinterpret_cast<const wire::Byte*>(list.data());
+  const wire::Byte* end = p + list.size();
+  while (p < end) {
+    wire::Field field;
+    if (wire::next_field(p, end, field) != wire::Step::field) return false;
+    if (field.number != 1 || field.type != wire::bytes) return false;
+    texts.push_back(field.data.text());
+  }
+  return true;
+}
+
+// Passes whole records with a length of one or two bytes that is not 0; how many that are.
+inline size_t pass_short(std::string_view data, size_t& at) {
+  size_t count = 0;
+  while (at + 2 < data.size()) {
+    auto low = static_cast<wire::Byte>(data[at]), high = static_cast<wire::Byte>(data[at + 1]);
+    size_t head = low < 0x80 ? 1 : 2;
+    size_t length = low < 0x80 ? low : (low & 0x7fu) | static_cast<size_t>(high) << 7;
+    if ((head == 1 ? low : high) == 0 || (head == 2 && high >= 0x80)) break;
+    if (length > data.size() - at - head) break;
+    at += head + length;
+    ++count;
+  }
+  return count;
+}
 
 class EtReader {
  public:

@@ -135,10 +135,49 @@ inline EtTags et_tags(nb::list nodes, nb::list sources, nb::list operands, nb::l
   return tags;
 }
 
-inline nb::tuple column_of(EtColumn& column) {
+// UTF-8; bytes that are none become lone surrogates.
+inline nb::object text_of(std::string_view text) {
+  nb::object out = nb::steal(PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+  if (!out.is_valid()) throw nb::python_error();
+  return out;
+}
+
+// The texts in the message of a list; nothing where it holds anything else.
+inline nb::object texts_of(std::string_view list) {
+  std::vector<std::string_view> texts;
+  if (!take_texts(list, texts)) return nb::object();
+  nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(texts.size())));
+  if (!out.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    PyTuple_SetItem(out.ptr(), static_cast<Py_ssize_t>(i), text_of(texts[i]).release().ptr());
+  }
+  // Texts hold nothing, so no collection of garbage need look at millions of tuples of them.
+  PyObject_GC_UnTrack(out.ptr());
+  return out;
+}
+
+// The distinct values of an attribute: texts and lists of texts as such, all else as bytes.
+// Nothing where one of them is damaged.
+inline nb::object contents_of(const EtColumn& column) {
+  nb::list out;
+  auto kind = static_cast<chakra_et::Kind>(column.key.kind);
+  for (std::string_view content : column.contents.values()) {
+    nb::object value = kind == chakra_et::Kind::string        ? text_of(content)
+                       : kind == chakra_et::Kind::string_list ? texts_of(content)
+                                                   : bytes_of(content);
+    if (!value.is_valid()) return nb::object();
+    out.append(std::move(value));
+  }
+  return out;
+}
+
+inline nb::object column_of(EtColumn& column) {
+  nb::object contents = contents_of(column);
+  if (!contents.is_valid()) return nb::object();
   return nb::make_tuple(bytes_of(column.key.name), column.key.kind, array(std::move(column.rows)),
                         array(std::move(column.numbers)), array(std::move(column.codes)),
-                        list_of(column.contents.values(), bytes_of));
+                        contents);
 }
 
 inline nb::object read_nodes(nb::bytes data, size_t first, size_t piece, nb::list nodes,
@@ -167,7 +206,11 @@ inline nb::object read_nodes(nb::bytes data, size_t first, size_t piece, nb::lis
   for (size_t k = 0; k < tags.operands.size(); ++k) {
     texts.append(list_of(found.operands, [k](const auto& text) { return bytes_of(text[k]); }));
   }
-  for (EtColumn& column : found.columns) columns.append(column_of(column));
+  for (EtColumn& column : found.columns) {
+    nb::object told = column_of(column);
+    if (!told.is_valid()) return nb::none();
+    columns.append(std::move(told));
+  }
   for (const auto& layout : found.layouts) {
     layouts.append(nb::tuple(list_of(layout, [](int32_t n) { return nb::int_(n); })));
   }
@@ -176,6 +219,11 @@ inline nb::object read_nodes(nb::bytes data, size_t first, size_t piece, nb::lis
   }
   return nb::make_tuple(out, list_of(found.names.values(), bytes_of), texts,
                         array(std::move(found.layout)), layouts, columns, unknown);
+}
+
+inline nb::tuple pass_short_records(nb::bytes data, size_t at) {
+  size_t count = pass_short(raw(data), at);
+  return nb::make_tuple(count, at);
 }
 
 }  // namespace kernel

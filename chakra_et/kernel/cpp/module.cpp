@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "et_to_python.hpp"
+#include "feeder_to_python.hpp"
 #include "json_to_python.hpp"
 #include "python.hpp"
+#include "replay_to_python.hpp"
 #include "sequences.hpp"
 #include "tensors.hpp"
 
@@ -74,4 +76,9 @@ NB_MODULE(_native, m) {
   m.def("find_tensors", &find_tensors, "texts"_a);
   m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,
         "operands"_a, "wire_types"_a);
+  m.def("pass_short", &pass_short_records, "data"_a, "at"_a);
+  m.def("replay", &replay, "plan"_a);
+  m.def("replay_resolving", &replay_resolving, "plan"_a, "waiting"_a, "many"_a);
+  m.def("feeder_columns", &feeder_columns, "data"_a, "first"_a, "max_record"_a, "told"_a,
+        "edge_kinds"_a, "edge_kinds_flag"_a, "odd_flag"_a);
 }
