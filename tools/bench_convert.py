@@ -41,7 +41,6 @@ from chakra_et.kernel import FORCE_PYTHON, kernel, state
 
 TOOLS: Final = Path(__file__).resolve().parent
 PAGE: Final = TOOLS.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 KERNEL, PYTHON, FLOOR, MLC, HTA = "kernel", "python", "floor", "mlc-chakra", "HTA"
 RATIOS: Final = (
     (MLC, KERNEL, "wall_s"), (MLC, PYTHON, "wall_s"), (HTA, KERNEL, "wall_s"),
@@ -234,10 +233,13 @@ def tables(cases: list[Case], where: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def put_into(page: Path, text: str) -> None:
-    """Put figures between the marks of a page."""
-    before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+def put_into(page: Path, text: str, name: str = "figures") -> None:
+    """Put figures between the marks of that name in a page."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, found, rest = page.read_text().partition(begin)
+    if not found:
+        raise BenchError(f"{page} has no place for {name}")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.partition(end)[2]}")
 
 
 def main() -> int:

@@ -1,10 +1,11 @@
-"""Read and write everything with the compiled kernel and without it: is it the same?
+"""Read, write, feed and replay everything with the compiled kernel and without it: is it the same?
 
     python tools/compare_kernel.py DIRECTORY              every trace below a directory
     python tools/compare_kernel.py DIRECTORY --damaged N  N damaged copies of pieces of them
 
-What readers give is compared down to the order in pools; what is written, byte by byte. Prints each
-difference; the exit status is 1 if there is any.
+What readers give is compared down to the order in pools; what is written, byte by byte; what the
+feeder loads and when nodes start in a replay, number by number. Prints each difference; the exit
+status is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fuzz_wire import mutate_wire
 from chakra_et import ChakraError
 from chakra_et.converters.et import encode_et
 from chakra_et.converters.format import View
+from chakra_et.feeder.scan import scan
 from chakra_et.inputs import open_input
 from chakra_et.io.json_array import JsonArray
 from chakra_et.io.memory import collection_paused
@@ -36,6 +38,7 @@ from chakra_et.kernel import FORCE_PYTHON, kernel, state
 from chakra_et.linker import link
 from chakra_et.model import Trace
 from chakra_et.recording import Recording
+from chakra_et.replay import replay
 
 READ = {View.HOST, View.DEVICE, View.TRACE}
 
@@ -59,39 +62,68 @@ def read(path: Path) -> Any:
         return str(error)
 
 
-def written(content: Any) -> bytes | str:
-    """The ET of a trace, or of one view of a run."""
-    if isinstance(content, str):
+def linked(content: Any) -> Trace | str:
+    """A trace, or that of one view of a run; the error where there is none."""
+    if isinstance(content, (str, Trace)):
         return content
-    if not isinstance(content, Trace):
-        host = content if hasattr(content, "parent") else None
-        recording = Recording(host, None if host is not None else content)
-        try:
-            content = link(recording).trace
-        except ChakraError as error:
-            return str(error)
+    host = content if hasattr(content, "parent") else None
+    recording = Recording(host, None if host is not None else content)
     try:
-        return b"".join(encode_et(content))
+        return link(recording).trace
+    except ChakraError as error:
+        return str(error)
+
+
+def written(trace: Trace | str) -> bytes | str:
+    """The ET of a trace."""
+    try:
+        return trace if isinstance(trace, str) else b"".join(encode_et(trace))
     except ValueError as error:
         return str(error)
 
 
+def replayed(trace: Trace | str) -> Any:
+    """When each node of a trace starts, and for how long, when it is run by its edges."""
+    if isinstance(trace, str):
+        return trace
+    try:
+        nodes = replay(trace).trace.nodes
+    except ChakraError as error:
+        return str(error)
+    return nodes.start_ns.tobytes(), nodes.duration_ns.tobytes()
+
+
+def fed(path: Path) -> Any:
+    """What the feeder makes of the bytes of a file, whatever they are."""
+    try:
+        columns = vars(scan(path.read_bytes(), 1 << 28))
+    except ChakraError as error:
+        return str(error)
+    return {name: getattr(value, "tobytes", lambda v=value: v)() for name, value in columns.items()}
+
+
 @collection_paused()
 def compare(path: Path) -> str:
-    """Where a file is read or written differently, "" where it is not."""
-    mine = read(path)
+    """What of a file comes out differently, "" where nothing does."""
+    mine, my_columns = read(path), fed(path)
+    with pure_python():
+        theirs, their_columns = read(path), fed(path)
+    if my_columns != their_columns:
+        return "fed differently"
     if mine is None:
         return ""
-    with pure_python():
-        theirs = read(path)
     # A trace is what its bytes say.
     found = "" if isinstance(mine, Trace) else difference(mine, theirs)
     if found:
         return f"read differently: {found}"
-    fast = written(mine)
+    my_trace = linked(mine)
+    fast, my_times = written(my_trace), replayed(my_trace)
     with pure_python():
-        slow = written(theirs)
-    return "" if fast == slow else "written differently"
+        their_trace = linked(theirs)
+        slow, their_times = written(their_trace), replayed(their_trace)
+    if fast != slow:
+        return "written differently"
+    return "" if my_times == their_times else "replayed differently"
 
 
 def small_pieces() -> None:
