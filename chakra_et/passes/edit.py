@@ -52,6 +52,22 @@ def rebuilt(trace: Trace, rows: Rows, edges: Edges, like: Rows | None = None) ->
     return Trace(nodes, edges, metadata)
 
 
+def with_edges(
+    trace: Trace,
+    target: Rows,
+    source: npt.NDArray[np.uint64],
+    kind: npt.NDArray[np.uint8],
+    inferred: Mask,
+    like: Rows,
+) -> Trace:
+    """The same nodes with other edges, given as to `Edges.collect`; `like` is as in `rebuilt`."""
+    places = Edges.in_rows(target, source, kind)
+    edges = Edges.from_rows(
+        len(trace.nodes), target[places], source[places], kind[places], inferred[places]
+    )
+    return rebuilt(trace, np.arange(len(trace.nodes)), edges, like[places])
+
+
 def set_attribute(
     table: AttributeTable,
     name: str,
@@ -112,14 +128,13 @@ def edges_of(
 
 def without_waits(trace: Trace, rows: Mask) -> Trace:
     """A trace in which the calls of some rows wait for no device work, in a replay either."""
-    nodes = trace.nodes.take(np.arange(len(trace.nodes)))
-    drop_attribute(nodes.attributes, WAITS_ON, np.flatnonzero(rows))
     edges = trace.edges
-    keep = (edges.kind != EdgeKind.SYNC) | ~rows[edges.target]
-    left = Edges.collect(
-        len(nodes), edges.target[keep], edges.source[keep], edges.kind[keep], edges.inferred[keep]
+    keep = np.flatnonzero((edges.kind != EdgeKind.SYNC) | ~rows[edges.target])
+    left = with_edges(
+        trace, edges.target[keep], edges.source[keep], edges.kind[keep], edges.inferred[keep], keep
     )
-    return Trace(nodes, left, trace.metadata)
+    drop_attribute(left.nodes.attributes, WAITS_ON, np.flatnonzero(rows))
+    return left
 
 
 def without_nodes(trace: Trace, dropped: Mask) -> Trace:

@@ -161,7 +161,10 @@ def _match_group(
         calls = sum(map(len, ranks.values()))
         matching.unmatched[f"{label}: ranks {missing[:8]} have no trace"] += calls
         return
-    first = first_places({rank: [m.end_ns for m in calls] for rank, calls in ranks.items()})
+    first = first_places(
+        {rank: [m.end_ns for m in calls] for rank, calls in ranks.items()},
+        {rank: [m.type for m in calls] for rank, calls in ranks.items()},
+    )
     for place in range(max(first[rank] + len(ranks[rank]) for rank in ranks)):
         called = {
             rank: ranks[rank][place - first[rank]]
@@ -190,26 +193,38 @@ def _match_group(
         )
 
 
-def first_places(ends_ns: Mapping[int, Sequence[int]]) -> dict[int, int]:
+def first_places(
+    ends_ns: Mapping[int, Sequence[int]], types: Mapping[int, Sequence[int]] | None = None
+) -> dict[int, int]:
     """Which of the group's calls is the first that each rank's trace has, by when its calls ended.
 
     Recordings do not begin with the same call everywhere. Members of a call end together, so that
-    at the right shift the ends of two ranks differ by one number, that of their clocks.
+    at the right shift the ends of two ranks differ by one number, that of their clocks. They are of
+    one type as well, where `types` are known.
     """
     longest = max(ends_ns, key=lambda rank: len(ends_ns[rank]))
     reference = np.array(ends_ns[longest])
-    shifts = {rank: _shift(reference, np.array(ends)) for rank, ends in ends_ns.items()}
+    kinds = {rank: np.array(of) for rank, of in (types or {}).items()}
+    shifts = {
+        rank: _shift(reference, np.array(ends), kinds.get(longest), kinds.get(rank))
+        for rank, ends in ends_ns.items()
+    }
     earliest = min(shifts.values())
     return {rank: shift - earliest for rank, shift in shifts.items()}
 
 
-def _shift(reference: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
+def _shift(
+    reference: Rows, ends: Rows, their_types: Rows | None = None, types: Rows | None = None
+) -> int:
     """By how many places a rank's calls begin later than those of the reference."""
     reach = min(_SHIFT + len(reference) - len(ends), len(reference) - 1)
-    scores = {}
+    scores, unlike = {}, _unlike(their_types, types, *_overlap(len(reference), len(ends), 0))
     for shift in range(-min(_SHIFT, len(ends) - 1), reach + 1):
-        theirs = reference[max(shift, 0) : max(shift, 0) + len(ends) + min(shift, 0)]
-        mine = ends[max(-shift, 0) :][: len(theirs)]
+        there, here = _overlap(len(reference), len(ends), shift)
+        theirs, mine = reference[there], ends[here]
+        # Calls of more than one type that meet speak against a shift.
+        if _unlike(their_types, types, there, here) > unlike:
+            continue
         if 2 * len(mine) >= len(ends) and len(mine) > 1:
             gap = mine - theirs
             scores[shift] = float(np.median(np.abs(gap - np.median(gap))))
@@ -218,6 +233,20 @@ def _shift(reference: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int
     best = min(scores, key=lambda shift: (scores[shift], abs(shift)), default=0)
     # Only a clearly better fit speaks against the plain order.
     return best if best and scores[best] * 2 < scores.get(0, np.inf) else 0
+
+
+def _overlap(reference: int, count: int, shift: int) -> tuple[slice, slice]:
+    """The places of the calls that meet at a shift, of the reference and of the other rank."""
+    first, other = max(shift, 0), max(-shift, 0)
+    length = min(reference - first, count - other)
+    return slice(first, first + length), slice(other, other + length)
+
+
+def _unlike(theirs: Rows | None, mine: Rows | None, there: slice, here: slice) -> float:
+    """The share of calls that meet one of another type; 0 where types are not known."""
+    if theirs is None or mine is None or not len(mine[here]):
+        return 0.0
+    return float((theirs[there] != mine[here]).mean())
 
 
 def _clocks_agree(reference: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
 from chakra_et.replay import Replay, TransferModel, replay
 from chakra_et.whatif.edit import Change, Edit
@@ -74,10 +75,15 @@ def ask(traces: TraceSet, edits: Sequence[Edit], before: Sequence[Edit] = ()) ->
     What is compared with are the traces as they are, or with the edits `before`.
     """
     start, edited = edit(traces, before), edit(traces, edits)
-    after = replay(edited.traces, network=edited.network)
-    return Answer(
-        replay(start.traces, network=start.network), after, edited.changes, edited.network_text
-    )
+    first = replay(start.traces, network=start.network)
+    try:
+        after = replay(edited.traces, network=edited.network)
+    except ChakraError as error:
+        raise ChakraError(
+            f"{' '.join(each.text for each in edits)}: after that {error.problem}",
+            remedy="The run goes on without it, and cannot with it: make another edit.",
+        ) from error
+    return Answer(first, after, edited.changes, edited.network_text)
 
 
 def span_of(done: Replay) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from chakra_et.errors import ChakraError
-from chakra_et.model import EdgeKind, Trace, TraceSet, time_parts
+from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace, TraceSet, time_parts
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.edit import move_after
 from chakra_et.replay.selectors import select
@@ -51,13 +51,19 @@ def _split(
     for row in rows.tolist():
         more = surgery.copies(np.full(count - 1, row))
         surgery.prompt(more)
+        surgery.alone(more)
         copies = [row, *more.tolist()]
+        surgery.rest(row, copies[-1])
         took = int(own[row])
-        # What a member of a transfer waits for the others is no part of what is divided.
+        # What a member of a transfer waits for the others it waits before the first part.
         shared = common.get(row, took)
+        begin = int(trace.nodes.start_ns[row])
         for place, part in enumerate(copies):
-            ns = _share(shared, count, place) + max(took - shared, 0)
+            ns = _share(shared, count, place) + (max(took - shared, 0) if not place else 0)
             surgery.takes(part, ns)
+            if begin != UNKNOWN_NS and place:
+                surgery.starts(part, begin)
+            begin += ns if begin != UNKNOWN_NS else 0
             for name, of in sizes.items():
                 if row in of:
                     surgery.tell(name, part, _share(of[row], count, place))
@@ -117,6 +123,7 @@ def _inserted(text: str, trace: Trace, selector: str, ns: int) -> tuple[Trace, i
     for row in rows.tolist():
         more = surgery.copies(np.array([row]))
         surgery.prompt(more)
+        surgery.alone(more)
         new = int(more[0])
         surgery.takes(new, ns)
         surgery.name(new, INSERTED)

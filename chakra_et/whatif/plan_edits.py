@@ -19,7 +19,7 @@ from chakra_et.whatif.edit import Change, Edit, MissedError
 from chakra_et.whatif.values import size_bytes, whole
 
 if TYPE_CHECKING:
-    from chakra_et.whatif.transformer import Recognised
+    from chakra_et.whatif.transformer import Recognised, TableTimes
     from chakra_et.workloads.plan import Plan
 
 Recorded: TypeAlias = Callable[[TraceSet, str], tuple[TraceSet, Change]]
@@ -37,13 +37,15 @@ _SIZES: Final = ("layers", "hidden", "ffn", "heads")
 class PlanChange:
     """Fields of a plan with other values: `fields` are told the plan, `model` is of the model.
 
-    `recorded` makes the change in a run that follows no plan, where that can be done.
+    `recorded` makes the change in a run that follows no plan, where that can be done. `table` has
+    the times of what the change makes new.
     """
 
     text: str
     fields: Callable[[Plan], dict[str, Any]] = lambda _: {}
     model: tuple[tuple[str, int], ...] = ()
     recorded: Recorded | None = None
+    table: TableTimes | None = None
 
 
 def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceSet, list[Change]]:
@@ -66,7 +68,8 @@ def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceS
     told = (_told(found),)
     if plan == found.plan:
         return traces, [Change(text, 0, 0, 0, "structure", told=told)]
-    made = rebuild(found, plan)
+    tables = [change.table for change in changes if change.table is not None]
+    made = rebuild(found, plan, tables[-1] if tables else None)
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made.traces))  # fmt: skip
     nodes = sum(len(trace.nodes) for trace in made.traces.values())
@@ -230,6 +233,14 @@ def _bucket(text: str, _: str, value: str) -> Edit:
     )
 
 
+def _kernel_times(text: str, _: str, value: str) -> Edit:
+    """What other edits of the plan make new takes what a table says of its shapes."""
+    from chakra_et.whatif.retime import table_of
+    from chakra_et.whatif.transformer import TableTimes
+
+    return _edit(PlanChange(text, table=TableTimes(*table_of(text, value))))
+
+
 def _failed(text: str, _: str, value: str) -> Edit:
     """A rank fails, and the run goes on without its replica."""
     rank = whole(text, value, least=0)
@@ -254,6 +265,7 @@ PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
     "zero": _zero,
     "order": _order,
     "bucket": _bucket,
+    "kernel_times": _kernel_times,
     "failed": _failed,
 }
 PLAN_FORMS: Final = {
@@ -265,6 +277,7 @@ PLAN_FORMS: Final = {
     "recompute": "recompute=none|selective|full",
     "order": "order=AXIS-AXIS-...",
     "bucket": "bucket=SIZE|all",
+    "kernel_times": "kernel_times=TABLE[:NAME]",
     "failed": "failed=RANK",
 }  # fmt: skip
 """How each edit is written."""

@@ -32,9 +32,7 @@ def other_device(text: str, _: str, value: str) -> Edit:
 
     Calls that the table does not know stay as they were.
     """
-    path, found, name = value.partition(".json:")
-    table = KernelTimes.load(path + ".json" if found else value)
-    device = name or _only_device(text, table)
+    table, device = table_of(text, value)
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
         def factors(trace: Trace) -> tuple[Calls, Reals, Codes]:
@@ -50,6 +48,13 @@ def other_device(text: str, _: str, value: str) -> Edit:
         return _applied(timed, text, factors)
 
     return Edit(text, apply)
+
+
+def table_of(text: str, value: str) -> tuple[KernelTimes, str]:
+    """The table that `TABLE[:NAME]` names, and its device of that name, or its only one."""
+    path, found, name = value.partition(".json:")
+    table = KernelTimes.load(path + ".json" if found else value)
+    return table, name or _only_device(text, table)
 
 
 def _with_times(trace: Trace) -> Trace:

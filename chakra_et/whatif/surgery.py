@@ -51,11 +51,14 @@ class Surgery:
         self._forgotten = np.zeros(len(trace.edges), np.bool_)
         self._added: list[tuple[int, int, int, bool]] = []
         self._own_ns: dict[int, int] = {}
+        self._starts_ns: dict[int, int] = {}
         self._numbers: dict[str, dict[int, int]] = {}
         self._shapes: dict[int, bytes] = {}
         self._names: dict[int, str] = {}
         self._instead: dict[int, int] = {}
         self._prompt: list[int] = []
+        self._alone: list[int] = []
+        self._rest: dict[int, int] = {}
         self.links = (self.source >= 0) & np.isin(self.kind, CHAINS)
         self._next: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
         self._previous: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
@@ -107,6 +110,10 @@ class Surgery:
         """Let a node's own time be so long."""
         self._own_ns[row] = ns
 
+    def starts(self, row: int, ns: int) -> None:
+        """Let a node have another recorded start."""
+        self._starts_ns[row] = ns
+
     def tell(self, name: str, row: int, value: int) -> None:
         """Let a node have a whole number in an attribute."""
         self._numbers.setdefault(name, {})[row] = value
@@ -118,6 +125,14 @@ class Surgery:
     def prompt(self, rows: Rows) -> None:
         """Let nodes begin at once when what they wait for is over, and look for nothing else."""
         self._prompt += rows.tolist()
+
+    def alone(self, rows: Rows) -> None:
+        """Let copies have nothing of what others own of the time of what they are copies of."""
+        self._alone += rows.tolist()
+
+    def rest(self, row: int, last: int) -> None:
+        """Let what others own after a node's own time come after that of another one."""
+        self._rest[row] = last
 
     def name(self, row: int, text: str) -> None:
         """Let a node have another name."""
@@ -208,6 +223,7 @@ class Surgery:
             return self.trace
         like = np.concatenate(self._like)
         nodes = _extended(self.trace.nodes, like)
+        nodes.start_ns[list(self._starts_ns)] = list(self._starts_ns.values())
         for name, told in self._numbers.items():
             rows = np.array(sorted(told), np.int64)
             set_plain_number(nodes, name, rows, [told[row] for row in rows.tolist()])
@@ -247,7 +263,23 @@ class Surgery:
             wanted[list(self._own_ns)] = list(self._own_ns.values())
             mine = found.own & (wanted[found.node] >= 0)
             found.ns[mine] = wanted[found.node[mine]]
-        return found
+        return self._with_rest(found, len(like))
+
+    def _with_rest(self, parts: TimeParts, count: int) -> TimeParts:
+        """The parts without those that copies do not have, and with those that go elsewhere."""
+        alone = np.zeros(count, np.bool_)
+        alone[self._alone] = True
+        kept = parts.own | ~alone[parts.node]
+        node, owner, ns = parts.node[kept], parts.owner[kept], parts.ns[kept]
+        own = np.flatnonzero(owner == node)
+        place, onto = np.zeros(count, np.int64), np.arange(count)
+        place[node[own]] = own
+        onto[list(self._rest)] = list(self._rest.values())
+        after = np.arange(len(node)) > place[node]
+        node = np.where(after, onto[node], node)
+        order = np.concatenate([np.flatnonzero(~after), np.flatnonzero(after)])
+        order = order[np.argsort(node[order], kind="stable")]
+        return TimeParts(node[order], owner[order], ns[order])
 
     def _set_shapes(self, nodes: Nodes) -> None:
         texts = list(nodes.texts)

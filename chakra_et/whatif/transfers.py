@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.definitions import Kind
 from chakra_et.errors import ChakraError
-from chakra_et.model import EdgeKind, Edges, Trace, TraceSet
-from chakra_et.passes.edit import set_attribute, without_nodes
+from chakra_et.model import EdgeKind, Trace, TraceSet
+from chakra_et.passes.edit import set_attribute, with_edges, without_nodes
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.selectors import select
 from chakra_et.tables.places import Places
 from chakra_et.whatif.edit import Change, Edit, copied, with_parts
+from chakra_et.whatif.recorded.transfers import common_times
 from chakra_et.whatif.values import number
 
 
@@ -58,41 +60,50 @@ def with_waits(
     trace: Trace, sources: Rows, targets: Rows, kind: EdgeKind = EdgeKind.THREAD
 ) -> Trace:
     """The trace in which nodes wait for some others, too; where they do so already, as before."""
-    edges = trace.edges
-    changed = Edges.collect(
-        len(trace.nodes),
+    edges, more = trace.edges, len(sources)
+    return with_edges(
+        trace,
         np.append(edges.target, targets),
         np.append(edges.source, trace.nodes.id[sources]),
-        np.append(edges.kind, np.full(len(sources), kind, np.uint8)),
-        np.append(edges.inferred, np.ones(len(sources), np.bool_)),
+        np.append(edges.kind, np.full(more, kind, np.uint8)),
+        np.append(edges.inferred, np.ones(more, np.bool_)),
+        np.append(np.arange(len(edges)), np.full(more, NO_ROW)),
     )
-    return Trace(trace.nodes, changed, trace.metadata)
+
+
+_ALIKE: Final = ("comm_type", "comm_src", "comm_dst")
 
 
 def merge(text: str, selector: str, value: str) -> Edit:
     """Each N transfers one after the other become one, which is asked for with the last of them.
 
-    It moves the bytes of all, and takes as long as all of them. Those of a group and of one step,
-    or outermost annotation, are merged.
+    It moves the bytes of all, and takes as long as all of them. Those of a group, of one type and
+    of one step, or outermost annotation, are merged; messages, where they go to the same rank.
     """
     size = number(text, value, least=1)
     if size != int(size):
         raise ChakraError(f"{text}: expected a whole number", remedy="Write merge:SELECTOR=2.")
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
-        made, gone, merged_ns = {}, 0, 0
+        made, gone, before_ns, after_ns = {}, 0, 0, 0
+        common = common_times(traces)
         for rank, trace in traces.items():
             chosen = select(trace, selector)
-            made[rank], count, ns = _merged(trace, chosen, int(size))
-            gone, merged_ns = gone + count, merged_ns + ns
-        return TraceSet(made), Change(text, gone, merged_ns, merged_ns, "merged")
+            moves = {row: ns for (of, row), ns in common.items() if of == rank}
+            made[rank], count, was, now = _merged(trace, chosen, int(size), moves)
+            gone, before_ns, after_ns = gone + count, before_ns + was, after_ns + now
+        return TraceSet(made), Change(text, gone, before_ns, after_ns, "merged")
 
     return Edit(text, apply)
 
 
-def _merged(trace: Trace, chosen: Mask, size: int) -> tuple[Trace, int, int]:
-    """The trace with some transfers merged, how many are gone, and how long all merged ones took.
+def _merged(
+    trace: Trace, chosen: Mask, size: int, moves: dict[int, int]
+) -> tuple[Trace, int, int, int]:
+    """The trace with some transfers merged, how many are gone, and how long all merged ones took
+    and take now.
 
+    `moves` has what transfers take without waiting for others, which is done once, before the last.
     A node that waited for one that is gone waits for the one that has its bytes.
     """
     asked = Asked.of(trace)
@@ -100,7 +111,7 @@ def _merged(trace: Trace, chosen: Mask, size: int) -> tuple[Trace, int, int]:
     into = _into(trace, asked, rows, size)
     gone = into != rows
     if not gone.any():
-        return trace, 0, 0
+        return trace, 0, 0, 0
     columns = columns_of(trace)
     nodes = copied(trace.nodes)
     total, kept = np.zeros(len(nodes), np.int64), rows[~gone]
@@ -108,8 +119,9 @@ def _merged(trace: Trace, chosen: Mask, size: int) -> tuple[Trace, int, int]:
     set_attribute(nodes.attributes, "comm_size", Kind.INT64, kept, total[kept])
     parts = columns.parts
     ns, moved = parts.ns.copy(), parts.by_node(len(nodes))
+    alone = np.array([moves.get(row, int(moved[row])) for row in rows.tolist()], np.int64)
     of_others = np.zeros(len(nodes), np.int64)
-    np.add.at(of_others, into[gone], moved[rows[gone]])
+    np.add.at(of_others, into[gone], alone[gone])
     ns[parts.own] += of_others[parts.node[parts.own]]
     # Whoever asked for what is gone does not ask any more.
     silent = np.zeros(len(nodes) + 1, np.bool_)
@@ -120,18 +132,22 @@ def _merged(trace: Trace, chosen: Mask, size: int) -> tuple[Trace, int, int]:
     waiting = _with_their_waits(quiet, rows[gone], into[gone])
     dropped = np.zeros(len(nodes), np.bool_)
     dropped[rows[gone]] = True
-    both = int(moved[rows[np.isin(into, into[gone])]].sum())
-    return without_nodes(waiting, dropped), int(gone.sum()), both
+    both = np.isin(into, into[gone])
+    after = int(moved[rows[both & ~gone]].sum() + of_others.sum())
+    return without_nodes(waiting, dropped), int(gone.sum()), int(moved[rows[both]].sum()), after
 
 
 def _into(trace: Trace, asked: Asked, rows: Rows, size: int) -> Rows:
     """For each transfer the last one of those that it is merged with."""
     step = asked.places.outermost(asked.places.annotation)
     begun = np.where(asked.by[rows] >= 0, step[asked.by[rows]], NO_ROW).tolist()
-    groups: dict[tuple[str, int], list[int]] = {}
-    for place, row in enumerate(rows.tolist()):
-        name = str(trace.nodes.attributes.get(row, "pg_name") or "")
-        groups.setdefault((name, begun[place]), []).append(place)
+    table = trace.nodes.attributes
+    columns = (trace.nodes.type, *(table.dense(name, -1, np.int64) for name in _ALIKE))
+    alike = zip(*(column[rows].tolist() for column in columns), strict=True)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, (row, of) in enumerate(zip(rows.tolist(), alike, strict=True)):
+        name = str(table.get(row, "pg_name") or "")
+        groups.setdefault((name, begun[place], *of), []).append(place)
     into: Rows = rows.copy()
     for places in groups.values():
         for first in range(0, len(places), size):

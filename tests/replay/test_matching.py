@@ -36,3 +36,14 @@ def test_a_recording_that_begins_later_lacks_the_first_calls(missing: int, ahead
     steps = np.cumsum(np.random.default_rng(5).integers(300, 700, 12))
     ends = {0: steps.tolist(), 1: (steps[missing:] + ahead).tolist()}
     assert first_places(ends) == {0: 0, 1: missing}
+
+
+def test_calls_of_other_types_speak_against_a_shift() -> None:
+    """Parts of split transfers follow each other as closely as calls end together."""
+    ends = {
+        0: [187_727, 187_727, 187_830, 192_337, 192_460, 192_707],
+        1: [187_548, 187_548, 187_706, 193_145, 193_267, 193_486],
+    }
+    types = {rank: [2, 2, 2, 0, 0, 0] for rank in ends}
+    assert set(first_places(ends).values()) != {0}
+    assert set(first_places(ends, types).values()) == {0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from llm_plans import DENSE, interleaved, plans
 
+from chakra_et.kerneltimes import Samples, samples_of
+from chakra_et.kerneltimes.files import write_samples
 from chakra_et.model import Trace, TraceSet
 from chakra_et.replay import network_of, replay
 from chakra_et.whatif import Edited, MissedError, edit, parse_edit
@@ -198,6 +201,39 @@ def test_other_shapes_scale_by_the_rates_of_the_run_where_no_device_fits() -> No
     assert after.changes[0].provenance["extrapolated"] > 0
     grown = sum(int(t.nodes.duration_ns.sum()) for t in after.traces.values())
     assert grown > sum(int(t.nodes.duration_ns.sum()) for t in before.values())
+
+
+@pytest.mark.parametrize("text", ["hidden=128", "tp=4"])
+def test_what_an_edit_makes_new_takes_what_a_table_says(text: str, tmp_path: Path) -> None:
+    """The table is of the run with that plan on another device: new shapes are on that one."""
+    wanted = generate(GRID[text], Roofline(device("h100")))
+    write_samples(samples_of(wanted, "h100"), tmp_path / "table.json")
+    after = edited(made(START), f"{text} kernel_times={tmp_path / 'table.json'}")
+    ran = {}
+    for one in made(START).values():
+        ran |= dict(zip(alike(one), one.nodes.duration_ns.tolist(), strict=True))
+    for rank, one in after.traces.items():
+        # What ran before still takes what it took; what did not, what the other device takes.
+        told = zip(alike(one), wanted[rank].nodes.duration_ns.tolist(), strict=True)
+        assert one.nodes.duration_ns.tolist() == [ran.get(key, new) for key, new in told]
+    assert after.changes[0].provenance["recorded by the table"] > 0
+
+
+def test_a_table_that_says_nothing_leaves_new_times_as_they_are_without_it(tmp_path: Path) -> None:
+    write_samples(Samples.joined([]), tmp_path / "other.json")
+    without_table, after = (
+        edited(made(START), f"hidden=128{more}")
+        for more in ("", f" kernel_times={tmp_path / 'other.json'}")
+    )
+    assert same(after.traces, without_table.traces)
+
+
+def alike(trace: Trace) -> list[tuple[Any, ...]]:
+    """What each node works on: nodes that are alike take as long."""
+    nodes, table = trace.nodes, trace.nodes.attributes
+    told = [table.dense(name, -1, np.int64).tolist() for name in ("num_ops", "tensor_size")]
+    shapes = [nodes.io(code) for code in nodes.input_code.tolist()]
+    return list(zip(nodes.name.tolist(), shapes, *told, strict=True))
 
 
 def test_waiting_for_other_ranks_is_no_time_of_a_transfer() -> None:

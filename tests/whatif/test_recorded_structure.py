@@ -15,10 +15,10 @@ from traces import coll, node, run, trace
 from chakra_et import ChakraError
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.loading import load
-from chakra_et.model import TraceSet
+from chakra_et.model import TraceSet, edge_evidence
 from chakra_et.replay import replay
 from chakra_et.validators import validate
-from chakra_et.whatif import Edited, MissedError, edit, parse_edit
+from chakra_et.whatif import Edited, MissedError, ask, edit, parse_edit
 from chakra_et.whatif.recorded.layers import find_layers
 from chakra_et.whatif.recorded.sums import parted, sums_of
 from chakra_et.workloads import Plan, Roofline, device, generate
@@ -141,6 +141,44 @@ def test_layers_of_device_work_are_found_by_launches(data: Path) -> None:
     device = [int((~table.dense("is_cpu_op", True, bool)).sum()) for table in layered]
     assert np.diff(device).tolist() == [int(np.diff(device)[0])] * 2
     assert np.diff(device)[0] > 0
+
+
+def test_micro_batches_that_send_messages_are_no_layers() -> None:
+    traces = steps(1, 4)
+    nodes = traces[0].nodes
+    nodes.type[nodes.name == "aten::relu"] = NodeType.COMM_SEND
+    with pytest.raises(MissedError, match="its equal parts send or receive messages"):
+        edited(traces, "layers=5")
+
+
+# ---------------------------------------------------------------------------------------------
+# Parts of nodes
+
+
+@pytest.mark.parametrize("text", ["insert:name~aten::=0", "split:name~aten::=3"])
+def test_what_callers_do_behind_a_node_they_do_once(mlp: TraceSet, text: str) -> None:
+    """Intervals of host nodes hold time of callers and pauses, which no copy has again."""
+    after = edited(mlp, text)
+    assert after.changes[0].nodes > 100
+    assert span(after.traces) == span(mlp)
+    took, now = (int(one[0].nodes.duration_ns.sum()) for one in (mlp, after.traces))
+    assert now == took
+
+
+@pytest.mark.parametrize("text", ["overlap=off", "remove:type=COMM_COLL=yes"])
+def test_edges_that_are_added_or_gone_leave_others_their_evidence(
+    replicas: TraceSet, text: str
+) -> None:
+    after = edited(replicas, text).traces
+    assert not any(edge_evidence.misfits(one).size for one in after.values())
+
+
+def test_an_edit_that_makes_nodes_wait_for_themselves_is_refused_as_that(mlp: TraceSet) -> None:
+    one = mlp[0]
+    calls = np.flatnonzero((one.edges.kind == EdgeKind.CALL) & (one.source_rows() >= 0))
+    caller, called = int(one.edges.source[calls[5]]), int(one.nodes.id[one.edges.target[calls[5]]])
+    with pytest.raises(ChakraError, match="after that the edges of rank 0 form a cycle"):
+        ask(mlp, [parse_edit(f"move={caller}:{called}")])
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from chakra_et.columns import Rows
-from chakra_et.definitions import EdgeKind
+from chakra_et.definitions import EdgeKind, NodeType
 from chakra_et.model import Trace, TraceSet
 from chakra_et.times import callers
 from chakra_et.whatif.chains import CHAINS, program_order
@@ -25,6 +25,13 @@ def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change
     Raises MissedError where no layers are found, or not as many on all ranks.
     """
     found = {rank: find_layers(trace, rank) for rank, trace in traces.items()}
+    for rank, layers in found.items():
+        messages = np.isin(traces[rank].nodes.type, (NodeType.COMM_SEND, NodeType.COMM_RECV))
+        if (messages & (layers.layer >= 0)).any():
+            raise MissedError(
+                f"equal layers in rank {rank}: its equal parts send or receive messages, as "
+                "micro-batches of a pipeline do"
+            )
     counts = {layers.count for layers in found.values()}
     if len(counts) > 1:
         raise MissedError(f"as many layers on all ranks: there are {sorted(counts)}")

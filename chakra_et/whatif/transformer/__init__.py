@@ -2,5 +2,6 @@
 
 from chakra_et.whatif.transformer.rebuild import Rebuilt, rebuild
 from chakra_et.whatif.transformer.recognise import Recognised, recognise
+from chakra_et.whatif.transformer.tabled import TableTimes
 
-__all__ = ["Rebuilt", "Recognised", "rebuild", "recognise"]
+__all__ = ["Rebuilt", "Recognised", "TableTimes", "rebuild", "recognise"]

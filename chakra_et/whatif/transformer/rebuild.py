@@ -17,6 +17,7 @@ from chakra_et.whatif.edit import MissedError
 from chakra_et.whatif.recorded.transfers import RECORDED
 from chakra_et.whatif.transformer.recognise import Recognised
 from chakra_et.whatif.transformer.same import Numbered, Seen
+from chakra_et.whatif.transformer.tabled import TableTimes
 from chakra_et.whatif.transformer.times import OperatorTimes, TransferTimes, transfers_of
 from chakra_et.workloads.generate import program
 from chakra_et.workloads.operators import Operator
@@ -31,9 +32,12 @@ class Rebuilt:
     provenance: Counter[str]
 
 
-def rebuild(found: Recognised, plan: Plan) -> Rebuilt:
-    """The run of a plan. Raises MissedError where such a plan cannot run."""
-    maker = _Maker(found, plan)
+def rebuild(found: Recognised, plan: Plan, table: TableTimes | None = None) -> Rebuilt:
+    """The run of a plan. What did not run takes what the table says, if one is given and tells.
+
+    Raises MissedError where such a plan cannot run.
+    """
+    maker = _Maker(found, plan, table)
     numbered = Numbered()
     workload = plan.workload(tensors=found.tensors)
     traces: dict[int, Trace] = {}
@@ -50,8 +54,9 @@ def rebuild(found: Recognised, plan: Plan) -> Rebuilt:
 class _Maker:
     """Gives nodes of a new plan their times and names."""
 
-    def __init__(self, found: Recognised, plan: Plan) -> None:
+    def __init__(self, found: Recognised, plan: Plan, table: TableTimes | None) -> None:
         self._seen = found.seen
+        self._table = table
         self._places = _Places(found.seen, found.plan, plan)
         self._operators = OperatorTimes.of(found.seen)
         self._transfers = TransferTimes.of(found.seen)
@@ -63,25 +68,32 @@ class _Maker:
         nodes = trace.nodes
         number = np.where(nodes.type == NodeType.COMP, nodes.duration_ns, 0)
         ns = np.zeros(len(nodes), np.int64)
-        for one, count in zip(
-            *(c.tolist() for c in np.unique(number, return_counts=True)), strict=True
+        for one, first, count in zip(
+            *(c.tolist() for c in np.unique(number, return_index=True, return_counts=True)),
+            strict=True,
         ):
             if not one:
                 continue
             operator = operators[one - 1]
             if operator not in self._known:
-                self._known[operator] = self._operators.time_ns(operator)
+                told = None if operator in self._operators.took else self._by_table(trace, first)
+                self._known[operator] = told or self._operators.time_ns(operator)
             ns[number == one], source = self._known[operator]
             self.provenance[source] += count
             if source == RECORDED and operator not in self._operators.steady:
                 rows = np.flatnonzero(number == one)
                 ns[rows] = self._places.times_ns(trace, rank, rows, operator, ns[rows])
         for row, key in zip(*transfers_of(trace, rank), strict=True):
-            ns[row], source = self._transfers.time_ns(key)
+            told = None if key in self._transfers.took else self._by_table(trace, row)
+            ns[row], source = told or self._transfers.time_ns(key)
             self.provenance[source] += 1
         nodes.duration_ns = ns
         nodes.names = [self._seen.names.get(name, name) for name in nodes.names]
         return trace
+
+    def _by_table(self, trace: Trace, row: int) -> tuple[int, str] | None:
+        """What the table says of a node; None without one, or where it says nothing."""
+        return None if self._table is None else self._table.time_ns(trace, row)
 
 
 class _Places:
