@@ -23,9 +23,11 @@ from pathlib import Path
 from statistics import median
 
 from chakra_et.anonymise import READY, anonymise, load_policy
+from chakra_et.audit import audit
 from chakra_et.loading import load
 from chakra_et.model import TraceSet
 from chakra_et.passes import cure, write_for_astra_sim
+from chakra_et.replay import replay
 from chakra_et.simulation import AstraLog, read_astra_log
 from chakra_et.synth import (
     Fitted,
@@ -39,6 +41,7 @@ from chakra_et.synth import (
 from chakra_et.synth.compare import WITHIN
 from chakra_et.synth.units import has_steps
 from chakra_et.synth.view import view_of
+from chakra_et.validators import validate
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by tools/synth_table.py -->", "<!-- end -->"
@@ -116,7 +119,7 @@ def main() -> None:
         rows.append(measured(name, traces, told.networks, told.simulator))
         print(name, [[m.name for m in c.unlike] for c in rows[-1].comparisons], flush=True)
     write("synth.md", [learned(rows), alike(rows), halves(sets), simulated(rows)])
-    write("anonymise.md", [utility(sets)])
+    write("anonymise.md", [released(sets, told.simulator), utility(sets)])
 
 
 def generated(words: tuple[str, ...]) -> TraceSet:
@@ -288,6 +291,38 @@ def told_findings(sets: list[Simulated]) -> str:
     """The rules that speak of any of some sets, with the greatest count in one of them."""
     rules = sorted({rule for one in sets for rule in one.findings})
     return ", ".join(f"{max(s.findings.get(r, 0) for s in sets)} x {r}" for r in rules) or "none"
+
+
+def released(sets: dict[str, TraceSet], simulator: str | None) -> list[str]:
+    """How much longer anonymised sets take, and what is found in them."""
+    lines = [
+        "| run | policy | replayed span | bound | cycles | findings | audit |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in ANONYMISED:
+        before, own = span_ns(sets[name]), simulate(sets[name], simulator).log
+        for ready in READY:
+            policy = load_policy(ready)
+            done = anonymise(sets[name], policy, SECRET).traces
+            log = simulate(done, simulator).log
+            cycles = "" if own is None or log is None else f"{last(log) / last(own) - 1:+.1%}"
+            findings = ", ".join(o.rule.id for o in validate(done).outcomes) or "none"
+            leaks = ", ".join(o.rule.id for o in audit(done, sets[name]).outcomes) or "none"
+            lines.append(
+                f"| {name} | {ready} | {span_ns(done) / before - 1:+.1%} | {policy.span_error:.0%} "
+                f"| {cycles} | {findings} | {leaks} |"
+            )
+    return lines
+
+
+def span_ns(traces: TraceSet) -> int:
+    """How long the rank that takes longest takes in a replay."""
+    return max(figures.span_ns for figures in replay(traces).figures.values())
+
+
+def last(log: AstraLog) -> int:
+    """When the last rank finished."""
+    return max(log.finish_ns.values())
 
 
 def utility(sets: dict[str, TraceSet]) -> list[str]:

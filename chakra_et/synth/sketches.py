@@ -93,7 +93,9 @@ class SketchTable:
         at = np.minimum(at, (codes + 1) * self._width - 1)
         jitter = random.uniform(-1, 1, len(codes)) * self._reach.ravel()[at]
         drawn = self._mean.ravel()[at] + np.rint(jitter).astype(np.int64)
-        return np.asarray((drawn + self._grain // 2) // self._grain * self._grain)
+        # Down or up to the grain at random, so that the mean stays.
+        drawn += random.integers(0, self._grain, len(codes))
+        return np.asarray(drawn // self._grain * self._grain)
 
 
 def spread(codes: Rows, kinds: int, random: np.random.Generator) -> npt.NDArray[np.float64]:

@@ -42,6 +42,16 @@ def test_draws_lie_within_the_values(values: list[int], seed: int) -> None:
     assert all(min(values) <= v <= max(values) for v in drawn[[0, 2, 3]].tolist())
 
 
+def test_draws_are_as_coarse_as_the_values_and_keep_the_mean() -> None:
+    values = np.array([1000, 2000, 2000, 7000, 1000, 2000, 1000] * 30, np.int64)
+    drawn = SketchTable([sketch(values)], 1000).draw(
+        np.zeros(20_000, np.int64), np.random.default_rng(1)
+    )
+    assert set((drawn % 1000).tolist()) == {0}
+    assert 1000 <= drawn.min() <= drawn.max() <= 7000
+    assert abs(drawn.mean() / values.mean() - 1) < 0.01
+
+
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 5))
 def test_numbers_of_one_code_are_spread_evenly(codes: list[int], seed: int) -> None:
     column = np.array(codes, np.int64)
