@@ -836,7 +836,8 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         meaning=(
             "When work that lies outside the trace let go of this node, since the Unix epoch: in a "
             "window of a recording, work on its stream, or that a call waited for, which was "
-            "launched before. The node does not begin earlier."
+            "launched before. In a set without starts, since its first rank began. The node does "
+            "not begin earlier."
         ),
         writers=("chakra-et",),
         readers=("chakra-et",),
@@ -1760,7 +1761,8 @@ class NodeAttributes:
         window of a recording, work on its stream, or that a call waited for, which was launched
         before.
 
-        The node does not begin earlier. Unit: ns.
+        In a set without starts, since its first rank began. The node does not begin earlier. Unit:
+        ns.
         """
         return self._integer("release_ns")
 
