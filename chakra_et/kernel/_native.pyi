@@ -65,7 +65,7 @@ class ProfileReader:
         each category and phase there are; categories of arrows, their beginnings and their ends;
         and the records that are for Python, as JSON."""
 
-    def args(self, wanted: npt.NDArray[np.uint8]) -> list[bytes]:
+    def args(self, wanted: npt.NDArray[np.uint8]) -> list[str]:
         """The arguments, as they stand in the file, of the spans of the piece that was read last;
         empty where they are not wanted."""
 

@@ -58,6 +58,7 @@ def link(
     refuted = refuted_by(verdicts, groups.rank)
     table, spoken = communicate(table, recording, groups, named_rank, told or {}, notes.warnings)
     found = find_edges(table, recording, spoken, refuted, notes)
+    del table  # which is longer now
     own = own_time(found.table, found.time, found.ordered, found.waits.copies, recording.device)
     edges = in_own_time(found.table, recording, own, found.ordered, notes.warnings)
     order, edges = forward_order(found, recording.host, own, edges, notes.warnings)

@@ -131,8 +131,12 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
     if len(said) == 0:
         return
     node, owner = parts.node[said], parts.owner[said]
-    ids = [_GAP if gap else str(i) for gap, i in zip(owner == GAP, nodes.id[owner], strict=True)]
-    texts = [f"{i}:{ns}" for i, ns in zip(ids, parts.ns[said].tolist(), strict=True)]
+    texts = [
+        f"{_GAP if gap else i}:{ns}"
+        for gap, i, ns in zip(
+            (owner == GAP).tolist(), nodes.id[owner].tolist(), parts.ns[said].tolist(), strict=True
+        )
+    ]
     rows, first = np.unique(node, return_index=True)
     ends = np.append(first[1:], len(node)).tolist()
     joined = [" ".join(texts[a:b]) for a, b in zip(first.tolist(), ends, strict=True)]

@@ -78,7 +78,7 @@ class DeviceTrace:
     size_bytes: Rows
     shapes: TextCodes
     shape_texts: Pool[bytes]
-    args: list[bytes]
+    args: list[str]
     warnings: list[str]
     repairs: Repairs
     base_time_ns: int = 0
@@ -136,7 +136,7 @@ class DeviceTrace:
         }
         rest: dict[str, Any] = {
             "categories": Pool(), "names": Pool(), "shape_texts": Pool({b"": 0}),
-            "args": [b""] * count, "warnings": [],
+            "args": [""] * count, "warnings": [],
         }  # fmt: skip
         return cls(path=path, repairs=repairs, **{**columns, **rest, **told})
 

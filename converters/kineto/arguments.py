@@ -31,10 +31,10 @@ from chakra_et.recording.numbers import (
 from chakra_et.recording.waits import NOT_TOLD
 
 _CUT_LIST: Final = "..."
-_OF_KERNELS: Final = (b'"Collective name"', b'"Process Group Name"')
-_OF_OPERATIONS: Final = (*_OF_KERNELS, b'"In msg nelems"', b'"Concrete Inputs"')
+_OF_KERNELS: Final = ('"Collective name"', '"Process Group Name"')
+_OF_OPERATIONS: Final = (*_OF_KERNELS, '"In msg nelems"', '"Concrete Inputs"')
 """Arguments without any of these say nothing of communication."""
-_INPUTS: Final = b'"Input'
+_INPUTS: Final = '"Input'
 _SOURCES: Final = {True: "kernel args", False: "operation args"}
 """What a report calls these sources: of device work, and of others."""
 
@@ -91,7 +91,7 @@ def _read_communication(device: DeviceTrace) -> None:
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
 
 
-def _decoded(args: bytes) -> dict[str, Any]:
+def _decoded(args: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(args)
     except (msgspec.DecodeError, RecursionError):
@@ -171,9 +171,9 @@ def _waits(device: DeviceTrace) -> Waits:
     return Waits(*np.array(columns, np.int64).reshape(-1, 6).T)
 
 
-def _wait_args(args: bytes) -> _WaitArgs:
+def _wait_args(args: str) -> _WaitArgs:
     try:
-        return msgspec.json.decode(args or b"{}", type=_WaitArgs)
+        return msgspec.json.decode(args or "{}", type=_WaitArgs)
     except msgspec.DecodeError:
         return _WaitArgs()
 
@@ -194,12 +194,12 @@ def _to_pageable(device: DeviceTrace, copies: Rows) -> Rows:
     by_name = np.array(["Pageable)" in name and "DtoH" in name for name in names], np.int64)
     found = by_name[device.name[copies]] if len(copies) else copies
     for place, row in enumerate(copies.tolist()):
-        if b'"dst kind"' in device.args[row]:
+        if '"dst kind"' in device.args[row]:
             found[place] = _says_pageable(device.args[row])
     return found
 
 
-def _says_pageable(args: bytes) -> bool:
+def _says_pageable(args: str) -> bool:
     try:
         copy = msgspec.json.decode(args, type=_CopyArgs)
     except (msgspec.DecodeError, RecursionError):

@@ -54,7 +54,7 @@ class ProfilePiece:
     def __len__(self) -> int:
         return sum(count for _, _, count in self.counts)
 
-    def args(self, wanted: Mask) -> list[bytes]:
+    def args(self, wanted: Mask) -> list[str]:
         """The arguments of the spans that are wanted; only until the next piece is read."""
         return self.reader.args(wanted.view(np.uint8))
 

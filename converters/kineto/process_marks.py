@@ -15,7 +15,7 @@ from chakra_et.recording import NO_ID, DeviceTrace
 Mark = tuple[Any, ...]
 """What tells processes apart: a rank in a group, a rank in a label, the beginning of a label."""
 
-_MEMBER_KEY: Final = b'"Rank"'
+_MEMBER_KEY: Final = '"Rank"'
 _RANK: Final = re.compile(r"\brank[-_ :#]*(\d{1,9})(?!\d)", re.IGNORECASE)
 _BEGINNING: Final = re.compile(r"(.*\D)\d+", re.DOTALL)
 _NUMBERED: Final = re.compile(r"\[?[A-Za-z]*[-_]?(\d{1,9})[\]\s_:/-]+")

@@ -116,7 +116,7 @@ class Columns:
         self.odd_ids: Pool[str] = Pool()
         self.shape_texts: Pool[bytes] = Pool({b"": 0})
         self.parts: dict[str, list[npt.NDArray[Any]]] = {}
-        self.args: list[bytes] = []
+        self.args: list[str] = []
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.launch_flows = ArrowReader(LAUNCH_FLOWS, across=True)
@@ -251,7 +251,9 @@ class Columns:
         self._put("shapes", shapes)
         carried = _is_carried(role)
         self.args += [
-            bytes(text) if keep or _tells_communication(event.name) else b""
+            bytes(text).decode("utf-8", "replace")
+            if keep or _tells_communication(event.name)
+            else ""
             for text, keep, event in zip(raw, carried.tolist(), spans, strict=True)
         ]
 

@@ -65,7 +65,7 @@ def as_records(
         sequence=column(host.seq_id[host_rows], -1),
         fwd_thread=column(host.fw_thread[host_rows], 0),
         stream=column(NO_ID, [_stream(node.stream) for node in work]),
-        args=[b""] * own + [_args(node) for node in work],
+        args=[""] * own + [_args(node) for node in work],
         collectives=Sparse(
             (own + place, Facts(group=text(node.pg_name), sources=["kernel args"]))
             for place, node in enumerate(work)
@@ -87,7 +87,8 @@ def _stream(value: Any) -> int:
     return number if abs(number) < 1 << 63 else NO_ID
 
 
-def _args(node: Any) -> bytes:
+def _args(node: Any) -> str:
     """What the file says of a device node, as text that is carried."""
     args = {"stream": node.stream, "Process Group Name": node.pg_name}
-    return msgspec.json.encode({key: value for key, value in args.items() if value is not None})
+    told = {key: value for key, value in args.items() if value is not None}
+    return msgspec.json.encode(told).decode()

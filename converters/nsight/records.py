@@ -52,7 +52,7 @@ class Records:
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.collectives: list[tuple[int, Facts]] = []
         self.waits = Waits()
-        self.args: dict[int, bytes] = {}
+        self.args: dict[int, str] = {}
         """What else is told of device work, by row."""
         self.waited_for: list[int] = []
         """Rows of copies that their call waits for."""
@@ -125,7 +125,7 @@ class Records:
             names=self.names,
             categories=self.categories,
             shape_texts=self.shape_texts,
-            args=[self.args.get(row, b"") for row in range(self._count)],
+            args=[self.args.get(row, "") for row in range(self._count)],
             counts=dict(+self.counts),
             totals=totals_of(+self.counts),
             left_out=self.left_out,

@@ -46,7 +46,7 @@ def add_kernels(database: Database, records: Records) -> None:
     records.args.update(zip(row.tolist(), _shapes(rows), strict=True))
 
 
-def _shapes(rows: Numbers) -> list[bytes]:
+def _shapes(rows: Numbers) -> list[str]:
     """What each kernel carries beside its times: how it was launched."""
     columns = [rows[column] for group in SHAPE.values() for column in group]
     code = codes(*columns)
@@ -55,14 +55,14 @@ def _shapes(rows: Numbers) -> list[bytes]:
     return [texts[i] for i in code.tolist()]
 
 
-def _shape(numbers: Iterator[int]) -> bytes:
+def _shape(numbers: Iterator[int]) -> str:
     parts = {name: [next(numbers) for _ in columns] for name, columns in SHAPE.items()}
     told = {
         name: part if len(part) > 1 else part[0]
         for name, part in parts.items()
         if MISSING not in part
     }
-    return msgspec.json.encode(told) if told else b""
+    return msgspec.json.encode(told).decode() if told else ""
 
 
 def add_fills(database: Database, records: Records) -> None:

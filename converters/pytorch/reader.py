@@ -162,6 +162,7 @@ class _Columns:
         self.op_schemas: Pool[str] = Pool()
         self.texts: Pool[Operand] = Pool()
         self.strides: Pool[bytes] = Pool({b"": 0})
+        self.shared: dict[bytes, bytes] = {}
         self.attributes: dict[str, HostAttribute] = {}
         self.untimed = 0
 
@@ -200,7 +201,10 @@ class _Columns:
         pool: Pool[bytes] = Pool()
         codes = {side: _codes(pool, joined) for side, joined in sides.items()}
         parts = [text.split(_BORDER) for text in pool]
-        texts = [(values, shapes, types) for values, shapes, types, _ in parts]
+        # Shapes and types are few.
+        share = self.shared.setdefault
+        texts = [(values, share(shapes, shapes), share(types, types))
+                 for values, shapes, types, _ in parts]  # fmt: skip
         self._put_operands(texts, [strides for *_, strides in parts], codes)
 
     def _with_good_ids(self, nodes: list[N]) -> list[N]:

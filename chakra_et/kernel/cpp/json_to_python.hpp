@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,14 +58,23 @@ class HostReader {
     for (Told& part : nodes.told) told.append(told_of(part));
     return nb::make_tuple(out, list_of(nodes.names.values(), str_of),
                           list_of(nodes.schemas.values(), str_of),
-                          list_of(nodes.operands.values(), texts_of),
+                          list_of(nodes.operands.values(), [this](const auto& one) { return texts_of(one); }),
                           list_of(nodes.operands.values(), strides_of), told);
   }
 
  private:
-  static nb::object texts_of(const Operands& operands) {
+  nb::object texts_of(const Operands& operands) {
     const auto& texts = operands.texts;
-    return nb::make_tuple(bytes_of(texts[0]), bytes_of(texts[1]), bytes_of(texts[2]));
+    return nb::make_tuple(bytes_of(texts[0]), shared(texts[1]), shared(texts[2]));
+  }
+
+  // A text that many operands have, made once.
+  nb::object shared(std::string_view text) {
+    auto found = shared_.find(text);
+    if (found != shared_.end()) return found->second;
+    nb::object made = bytes_of(text);
+    if (shared_.size() < most_shared) shared_.emplace(raw(made), made);
+    return made;
   }
 
   static nb::object strides_of(const Operands& operands) { return bytes_of(operands.texts[3]); }
@@ -84,7 +94,9 @@ class HostReader {
                           values);
   }
 
+  static constexpr size_t most_shared = 1 << 16;
   Piece piece_;
+  std::unordered_map<std::string_view, nb::object> shared_;
 };
 
 class ProfileReader {
@@ -135,9 +147,9 @@ class ProfileReader {
 
   nb::list args(nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig> wanted) const {
     nb::list out;
-    nb::object nothing = nb::bytes("", 0);
+    nb::object nothing = str_of({});
     for (size_t row = 0; records_ && row < records_->args.size() && row < wanted.size(); ++row) {
-      out.append(wanted.data()[row] ? bytes_of(records_->args[row]) : nothing);
+      out.append(wanted.data()[row] ? str_of(records_->args[row]) : nothing);
     }
     return out;
   }

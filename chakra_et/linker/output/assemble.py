@@ -48,6 +48,7 @@ def assemble(
     """
     host, device, communication = recording.host, recording.device, communications.by_row
     table, order, own = graph.table, graph.order, graph.own
+    edges, evidence = _edges(order, graph.edges)
     parts = owned_parts(table, own.begin_ns, own.end_ns)
     view = _View(table, host, device, order, main_owners(table, parts))
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
@@ -89,7 +90,6 @@ def assemble(
         view.place[graph.further][further],
     )
     set_time_parts(nodes, parts.moved(view.place))
-    edges, evidence = _edges(order, graph.edges)
     return Trace(nodes, edges, _metadata(host, device, groups)), evidence
 
 
@@ -253,7 +253,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     sized = size != NO_ID
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
     args = [device.args[row] for row in view.record[work].tolist()]
-    attributes.add("device_args", Kind.STRING, [a.decode("utf-8", "replace") for a in args], work)
+    attributes.add("device_args", Kind.STRING, args, work)
 
 
 def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) -> None:

@@ -28,8 +28,8 @@ def test_operations_calls_and_work_are_columns(tmp_path: Path) -> None:
     assert device.correlation.tolist() == [NO_ID, 77, 77]
     assert device.stream.tolist() == [NO_ID, NO_ID, 20]
     assert (device.pid.tolist(), device.tid.tolist()) == ([PID, PID, 0], [MAIN, MAIN, 20])
-    assert b"grid" in device.args[2]
-    assert device.args[:2] == [b"", b""]
+    assert "grid" in device.args[2]
+    assert device.args[:2] == ["", ""]
 
 
 def test_other_records_are_counted(tmp_path: Path) -> None:
