@@ -91,6 +91,7 @@ class Conversion:
             check_rewritten(self.report, self.trace, output)
 
 
+@collection_paused()
 def convert(
     host: PathLike | None = None,
     device: PathLike | None = None,

@@ -8,7 +8,7 @@ from chakra_et.converters.format import View
 from chakra_et.converters.formats import by_suffix
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import open_input
-from chakra_et.io.output import atomic_output
+from chakra_et.io.output import atomic_output, write_behind
 from chakra_et.model import Trace, TraceSet
 from chakra_et.search import trace_files
 
@@ -63,7 +63,6 @@ def write(trace: Trace, path: str | Path) -> None:
     assert encode is not None, "formats with suffixes can be written"
     with atomic_output(path) as stream:
         try:
-            for block in encode(trace):
-                stream.write(block)
+            write_behind(stream, encode(trace))
         except ValueError as error:
             raise ChakraError(f"the trace cannot be written: {error}", path=path) from error

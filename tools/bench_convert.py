@@ -2,7 +2,8 @@
 
     python tools/bench_convert.py                         10,000 and 100,000 operations, 3 rounds
     python tools/bench_convert.py --docs                  and put the figures into the docs
-    python tools/bench_convert.py --sizes 1000000 --no-peers
+    python tools/bench_convert.py --sizes 1000000 --no-peers --json million.json
+    python tools/bench_convert.py --of small.json million.json --docs    runs in parts
 
 For each size a pair of traces is made (tools/make_pair.py). In each round every program runs once,
 one after the other, so that what disturbs the machine disturbs them all:
@@ -152,10 +153,11 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[Pair], Measure]
 
 
 def make_pair(host_ops: int, work: Path) -> tuple[Pair, Case]:
-    """In a process of its own, so that this one stays small."""
-    command: Command = [sys.executable, TOOLS / "make_pair.py", "--host-ops", str(host_ops)]
-    subprocess.run([*command, "-o", work], check=True, capture_output=True)
+    """In a process of its own, so that this one stays small; one that is kept is taken."""
     pair = Pair(work / "host.json", work / "device.json", work)
+    if not pair.device.is_file():
+        command: Command = [sys.executable, TOOLS / "make_pair.py", "--host-ops", str(host_ops)]
+        subprocess.run([*command, "-o", work], check=True, capture_output=True)
     return pair, Case(host_ops, sum(path.stat().st_size for path in (pair.host, pair.device)))
 
 
@@ -202,19 +204,21 @@ def tables(cases: list[Case], where: Mapping[str, Any]) -> str:
         f"{where['processor']}, {where['cores']} cores, Python {where['python']}, "
         f"{where['chakra']}. Load of the machine before: {where['load_before']}.",
         "",
-        "| operations | input MB | program | wall s | processor s | peak MB | peak / input |",
-        "|---|---|---|---|---|---|---|",
+        "| operations | input MB | program | wall s | processor s | processor µs / operation "
+        "| peak MB | peak / input |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for case in cases:
         for name in case.runs:
-            peak = case.median(name, "peak_bytes")
+            peak, cpu_s = case.median(name, "peak_bytes"), case.median(name, "cpu_s")
             lines.append(
                 f"| {case.host_ops:,} | {case.input_bytes / 1e6:.0f} | {name} "
-                f"| {case.median(name, 'wall_s'):.2f} | {case.median(name, 'cpu_s'):.2f} "
+                f"| {case.median(name, 'wall_s'):.2f} | {cpu_s:.2f} "
+                f"| {1e6 * cpu_s / case.host_ops:.1f} "
                 f"| {peak / 1e6:.0f} | {peak / case.input_bytes:.2f} |"
             )
         lines += [
-            f"| {case.host_ops:,} | | {name} | failed: {reason} | | | |"
+            f"| {case.host_ops:,} | | {name} | failed: {reason} | | | | |"
             for name, reason in case.failures.items()
         ]
     lines += [
@@ -253,8 +257,37 @@ def main() -> int:
     parser.add_argument("--no-peers", action="store_true", help="leave mlc-chakra and HTA out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into {PAGE.name}")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="work in DIR and leave it there")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="work in DIR, leave it there, and take its pairs"
+    )
+    parser.add_argument("--of", type=Path, nargs="+", metavar="FILE", help="only show such FILEs")
     options = parser.parse_args()
+    where, cases = seen(options.of) if options.of else measured(options)
+    text = tables(cases, where)
+    print(text)
+    if options.json:
+        figures = {"machine": where, "sizes": [asdict(case) for case in cases]}
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if options.docs:
+        put_into(PAGE, text)
+    return int(any(case.failures for case in cases))
+
+
+def seen(files: list[Path]) -> tuple[dict[str, Any], list[Case]]:
+    """The machine and the sizes of earlier runs."""
+    runs = [json.loads(file.read_text()) for file in files]
+    cases = [
+        Case(**{**case, "runs": {name: [Measure(**run) for run in runs] for name, runs in
+                                 case["runs"].items()}})
+        for run in runs
+        for case in run["sizes"]
+    ]  # fmt: skip
+    load = max(run["machine"]["load_before"] for run in runs)
+    return {**runs[0]["machine"], "load_before": load}, cases
+
+
+def measured(options: argparse.Namespace) -> tuple[dict[str, Any], list[Case]]:
+    """The machine and all sizes, measured now."""
     if not options.no_peers:
         mlc_env.mlc_python()
     where, cases = machine(), []
@@ -264,14 +297,7 @@ def main() -> int:
             work = base.resolve() / str(host_ops)
             work.mkdir(parents=True, exist_ok=True)
             cases.append(bench(host_ops, work, options))
-    text = tables(cases, where)
-    print(text)
-    if options.json:
-        figures = {"machine": where, "sizes": [asdict(case) for case in cases]}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    if options.docs:
-        put_into(PAGE, text)
-    return int(any(case.failures for case in cases))
+    return where, cases
 
 
 if __name__ == "__main__":

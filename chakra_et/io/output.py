@@ -8,7 +8,8 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
@@ -59,6 +60,18 @@ def atomic_output(path: str | Path) -> Iterator[IO[bytes]]:
         ) from None
     except OSError as error:
         raise _cannot_be_written(target, error) from error
+
+
+def write_behind(stream: IO[bytes], blocks: Iterable[bytes]) -> None:
+    """Write each block while the next one is made: writing leaves the interpreter to others."""
+    with ThreadPoolExecutor(1) as pool:
+        written: Future[int] | None = None
+        for block in blocks:
+            if written is not None:
+                written.result()
+            written = pool.submit(stream.write, block)
+        if written is not None:
+            written.result()
 
 
 def is_standard_output(path: str | Path) -> bool:

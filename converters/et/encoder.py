@@ -45,7 +45,7 @@ from chakra_et.model import (
     Trace,
 )
 
-ROWS_AT_ONCE: Final = 1 << 15
+ROWS_AT_ONCE: Final = 1 << 14
 """Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
 ROWS_IN_CACHE: Final = 1 << 11
 """The same for the kernel, to which columns do not matter: what it writes stays in the cache."""
