@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,34 @@ def count_up(counts: Rows) -> Rows:
     """0, 1, … for each of some runs of these lengths, one after the other."""
     places: Rows = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return places
+
+
+class Growing:
+    """Columns by name that grow at their ends, piece by piece.
+
+    Each piece is copied and can go: kept until the end, pieces would leave memory in shreds. Room
+    for more that is never used takes no memory.
+    """
+
+    def __init__(self) -> None:
+        self._room: dict[str, npt.NDArray[Any]] = {}
+        self._count: dict[str, int] = {}
+
+    def put(self, name: str, part: npt.NDArray[Any]) -> None:
+        """Put a piece behind a column, whose type is that of its first piece."""
+        count = self._count.get(name, 0)
+        room = self._room.get(name)
+        if room is None or count + len(part) > len(room):
+            room = np.empty(2 * (count + len(part)), part.dtype if room is None else room.dtype)
+            room[:count] = self.column(name)
+            self._room[name] = room
+        room[count : count + len(part)] = part
+        self._count[name] = count + len(part)
+
+    def column(self, name: str, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
+        """What was put; an empty column of `dtype` if nothing was."""
+        room = self._room.get(name)
+        return np.zeros(0, dtype) if room is None else room[: self._count[name]]
 
 
 def turns_of(values: Rows, part: Rows) -> Rows:

@@ -1,11 +1,11 @@
-"""Numbers in place of values: ranks, keys of rows, distinct values."""
+"""Numbers in place of values: ranks, keys of rows, distinct values; columns that grow."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chakra_et.codes import codes, distinct, row_keys
-from chakra_et.columns import EVER, NEVER
+from chakra_et.columns import EVER, NEVER, Growing
 
 NUMBER = st.one_of(
     st.integers(-3, 3),
@@ -45,3 +45,12 @@ def test_keys_of_usual_times_need_no_sorting(monkeypatch):
     start = 1_700_000_000_000_000_000 + np.arange(5) * 10**9
     keys = row_keys(np.array([99, 0, 0, 99, 99]), np.append(start[:4], EVER))
     assert np.argsort(keys).tolist() == [1, 2, 4, 0, 3]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=9))
+def test_a_growing_column_holds_all_pieces_in_order(pieces):
+    columns = Growing()
+    for piece in pieces:
+        columns.put("a", np.array(piece, np.int32))
+    assert columns.column("a").tolist() == [value for piece in pieces for value in piece]
+    assert columns.column("b", np.uint8).dtype == np.uint8

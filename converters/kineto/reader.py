@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Growing, Mask, Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
 from chakra_et.converters.kineto.arrows import ArrowReader
@@ -105,7 +105,7 @@ def read_columns(
 
 
 class Columns:
-    """Records as they come in, in arrays that are joined at the end."""
+    """Records as they come in, in arrays that grow."""
 
     def __init__(self, path: str | Path, repairs: Repairs) -> None:
         self.path = Path(path)
@@ -115,7 +115,7 @@ class Columns:
         self.names: Pool[str] = Pool()
         self.odd_ids: Pool[str] = Pool()
         self.shape_texts: Pool[bytes] = Pool({b"": 0})
-        self.parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self.columns = Growing()
         self.args: list[str] = []
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
@@ -305,10 +305,7 @@ class Columns:
         return number if abs(number) < 1 << 63 else -2 - self.odd_ids[str(value)]
 
     def _put(self, name: str, values: Any) -> None:
-        self.parts.setdefault(name, []).append(np.asarray(values, COLUMNS[name]))
-
-    def _joined(self, name: str) -> npt.NDArray[Any]:
-        return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, COLUMNS[name])
+        self.columns.put(name, np.asarray(values, COLUMNS[name]))
 
     def finish(self, metadata: dict[str, Any], repairs: Repairs) -> DeviceTrace:
         base = metadata.get("baseTimeNanoseconds", 0)
@@ -319,7 +316,11 @@ class Columns:
         warnings += self._add_phases()
         for text, code in self.odd_ids.items():
             self.labels.setdefault(-2 - code, set()).add(text)
-        columns = {name: self._joined(name) for name in COLUMNS if name not in _FOUND_LATER}
+        columns = {
+            name: self.columns.column(name, dtype)
+            for name, dtype in COLUMNS.items()
+            if name not in _FOUND_LATER
+        }
         columns["stream"][np.isin(columns["stream"], NO_STREAM)] = NO_ID
         start = columns["start_ns"]
         far = np.abs(start) >= _LATEST_NS

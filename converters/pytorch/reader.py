@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import UNTIMED, Rows
+from chakra_et.columns import UNTIMED, Growing, Rows
 from chakra_et.converters.pytorch.compiled import HostPiece, host_decoder
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
@@ -149,7 +149,7 @@ def _codes(pool: Pool[V], values: Iterable[V]) -> npt.NDArray[np.int32]:
 
 
 class _Columns:
-    """Host nodes as they come in, in arrays that are joined at the end.
+    """Host nodes as they come in, in arrays that grow.
 
     Nodes come in pieces, so each step works on one field of all of them.
     """
@@ -157,7 +157,7 @@ class _Columns:
     def __init__(self, repairs: Repairs) -> None:
         self.repairs = repairs
         self.count = 0
-        self.parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self.columns = Growing()
         self.names: Pool[str] = Pool()
         self.op_schemas: Pool[str] = Pool()
         self.texts: Pool[Operand] = Pool()
@@ -171,21 +171,18 @@ class _Columns:
             wrong = sum(not 0 <= parent < _ID_LIMIT for parent in parents)
             self.repairs.mend("caller that is not an unsigned 64-bit integer", None, wrong)
             parents = [parent if 0 <= parent < _ID_LIMIT else NO_CALLER for parent in parents]
-        self._put("id", np.array(ids, np.uint64))
-        self._put("parent", np.array(parents, np.uint64))
+        self.columns.put("id", np.array(ids, np.uint64))
+        self.columns.put("parent", np.array(parents, np.uint64))
         self.count += len(ids)
 
-    def _put(self, name: str, part: npt.NDArray[Any]) -> None:
-        self.parts.setdefault(name, []).append(part)
-
     def _put_codes(self, name: str, pool: Pool[V], values: Iterable[V]) -> None:
-        self._put(name, _codes(pool, values))
+        self.columns.put(name, _codes(pool, values))
 
     def _put_distinct(
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
     ) -> None:
         """Put codes into a list of distinct values, as codes into the pool."""
-        self._put(name, _codes(pool, distinct)[codes])
+        self.columns.put(name, _codes(pool, distinct)[codes])
 
     def _put_operands(
         self, texts: list[Operand], strides: list[bytes], codes: dict[str, npt.NDArray[np.int32]]
@@ -193,8 +190,8 @@ class _Columns:
         """Put inputs and outputs, as codes into lists of distinct ones and their strides."""
         text, stride = _codes(self.texts, texts), _codes(self.strides, strides)
         for side, column in codes.items():
-            self._put(side, text[column])
-            self._put(_STRIDES[side], stride[column])
+            self.columns.put(side, text[column])
+            self.columns.put(_STRIDES[side], stride[column])
 
     def _put_joined(self, **sides: Iterable[bytes]) -> None:
         """Put inputs and outputs: values, shapes, types and strides of each, parted by borders."""
@@ -227,8 +224,8 @@ class _Columns:
                     start[row], duration[row] = begin, lasts
                 elif begin is None and lasts:
                     self.untimed += 1
-        self._put("start_ns", start)
-        self._put("duration_ns", duration)
+        self.columns.put("start_ns", start)
+        self.columns.put("duration_ns", duration)
 
     def _put_core(self, name: str, values: list[Any]) -> None:
         """A column of one of the attributes that every node has."""
@@ -239,7 +236,7 @@ class _Columns:
                 values = [text if type(text) is str else "" for text in values]
             self._put_codes(name, self.op_schemas, values)
         else:
-            self._put(_THREADS.get(name, name), self._integers(name, values))
+            self.columns.put(_THREADS.get(name, name), self._integers(name, values))
 
     def _integers(self, name: str, values: list[Any]) -> Rows:
         """Numbers as they are; whatever else stands for one becomes one, and is counted."""
@@ -278,7 +275,7 @@ class _Columns:
             )
         for name, attribute in list(self.attributes.items()):
             self._check_attribute(name, attribute)
-        columns: dict[str, Any] = {name: self._joined(name) for name in COLUMNS}
+        columns: dict[str, Any] = {name: self.columns.column(name) for name in COLUMNS}
         return HostTrace(
             path=path,
             schema=schema,
@@ -298,9 +295,6 @@ class _Columns:
             repairs=repairs,
             **columns,
         )
-
-    def _joined(self, name: str) -> npt.NDArray[Any]:
-        return np.concatenate(self.parts[name]) if self.parts else np.zeros(0, np.int64)
 
     def _check_attribute(self, name: str, attribute: HostAttribute) -> None:
         """Leave out values that are not of the declared type, and second ones of a node."""
@@ -354,17 +348,17 @@ class NestedColumns(_Columns):
             attribute.rows += (places + self.count).tolist()
             attribute.values += values
         for name in ("id", "parent"):
-            self._put(name, columns[name])
+            self.columns.put(name, columns[name])
         for name in _DEFAULTS:
             if name != "op_schema":
-                self._put(_THREADS.get(name, name), columns[name])
+                self.columns.put(_THREADS.get(name, name), columns[name])
         self._put_distinct("name", self.names, piece.names, columns["name"])
         self._put_distinct("op_schema", self.op_schemas, piece.op_schemas, columns["op_schema"])
         self._put_operands(
             piece.operands, piece.strides, {side: columns[side] for side in _STRIDES}
         )
-        self._put("start_ns", np.full(count, UNTIMED, np.int64))
-        self._put("duration_ns", np.zeros(count, np.int64))
+        self.columns.put("start_ns", np.full(count, UNTIMED, np.int64))
+        self.columns.put("duration_ns", np.zeros(count, np.int64))
         self.count += count
 
     def _add_attributes(self, lists: list[list[HostAttr]]) -> None:

@@ -51,6 +51,7 @@ def assemble(
     edges, evidence = _edges(order, graph.edges)
     parts = owned_parts(table, own.begin_ns, own.end_ns)
     view = _View(table, host, device, order, main_owners(table, parts))
+    parts = parts.moved(view.place)
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
     duration_ns = np.where(timed, own.end_ns[order] - own_start_ns, 0)
@@ -89,7 +90,7 @@ def assemble(
         (view.place[graph.kernels] + 1).astype(np.uint64)[further],
         view.place[graph.further][further],
     )
-    set_time_parts(nodes, parts.moved(view.place))
+    set_time_parts(nodes, parts)
     return Trace(nodes, edges, _metadata(host, device, groups)), evidence
 
 
