@@ -8,6 +8,7 @@ tensor is `[tensor_id, storage_id, offset, elements, bytes_of_one, device]`, its
 from __future__ import annotations
 
 import ast
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -53,6 +54,19 @@ class View:
     """PyTorch's name of it, or the recorded one where PyTorch's is not known."""
     device: str
 
+    @property
+    def extent(self) -> int:
+        """The elements of the storage up to the end of the view."""
+        if 0 in self.shape:
+            return 0
+        last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.offset + last + 1
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether its elements are all that the storage has up to its end."""
+        return self.extent == math.prod(self.shape)
+
 
 @dataclass(frozen=True)
 class Tensor(View):
@@ -66,10 +80,7 @@ class Tensor(View):
     @property
     def end(self) -> int:
         """The bytes of the storage up to the end of the view."""
-        if 0 in self.shape:
-            return 0
-        last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        return (self.offset + last + 1) * self.width
+        return self.extent * self.width
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final
 
+from chakra_et.benchmark import shaped
 from chakra_et.benchmark.arguments import View
+from chakra_et.benchmark.fill import RETURNED, Demand, Fill, Find, Given
 from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.views import Ref, refs
 
@@ -20,34 +21,6 @@ _MOST: Final = 1 << 62
 INTEGERS: Final = frozenset(
     {"int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"}
 )
-
-
-@dataclass(frozen=True)
-class Fill:
-    """How memory is filled. `kind` is a name that `runtime.fill` knows.
-
-    `range`: integers from `low` up to `high`, without it; `offsets`: integers that ascend evenly
-    from `low` to `high`; `positive`: numbers between 0 and 1; `floats`: small numbers of both
-    signs; `flags`: booleans; `none`: whatever is there.
-    """
-
-    kind: str
-    low: int = 0
-    high: int = 0
-
-    def meet(self, other: Fill) -> Fill:
-        """Values that satisfy both; of two kinds the first."""
-        if self.kind != other.kind or self.kind != "range":
-            return self
-        low = max(self.low, other.low)
-        return Fill("range", low, max(min(self.high, other.high), low + 1))
-
-
-Demand: TypeAlias = tuple[int, Fill]
-"""A view, and what it must hold."""
-Given: TypeAlias = dict[str, Any]
-"""The inputs of an operation by the names of its arguments."""
-Find: TypeAlias = Callable[[Given, list[View]], Iterable[Demand]]
 
 
 def _shape(given: Given, name: str, views: list[View]) -> tuple[int, ...] | None:
@@ -87,6 +60,7 @@ def _classes(given: Given, views: list[View]) -> Iterable[Demand]:
 
 def _each_dimension(given: Given, views: list[View]) -> Iterable[Demand]:
     """One tensor of indices for each dimension; None takes all of one, flags take one each."""
+    yield from shaped.mask(given, views)
     shape, indices = _shape(given, "self", views) or (), given.get("indices")
     place = 0
     for item in indices if isinstance(indices, list) else ():
@@ -131,18 +105,29 @@ def _positive(name: str) -> Find:
     return demand
 
 
+def _normalised(given: Given, views: list[View]) -> Iterable[Demand]:
+    """Variances; scale and shift as PyTorch begins with them.
+
+    Of others few values would pass the ReLU behind, or nearly all, and operators that compare
+    values, such as a pooling, are faster where the outcome is always the same.
+    """
+    yield from _positive("running_var")(given, views)
+    for name, value in (("weight", 1), ("bias", 0)):
+        for view in refs(given.get(name)):
+            yield view, Fill("range", value, value + 1)
+
+
 def _shares(given: Given, views: list[View]) -> Iterable[Demand]:
     """Probabilities that are compared with others."""
     yield from _positive("self")(given, views)
     yield from _positive("target")(given, views)
 
 
-def _lengths(given: Given, views: list[View]) -> Iterable[Demand]:
-    """How many elements of a padded sequence there are: at least one, and no more than it holds."""
-    if shape := _shape(given, "input", views):
-        most = shape[1 if given.get("batch_first") is True else 0]
-        for view in refs(given.get("lengths")):
-            yield view, Fill("range", max(most, 1), max(most, 1) + 1)
+def _divisor(given: Given, views: list[View]) -> Iterable[Demand]:
+    """Integers by which others are divided: not zero."""
+    for view in refs(given.get("other")):
+        if views[view].dtype in INTEGERS:
+            yield view, Fill("range", 1, 2)
 
 
 def _within(value: Any, count: int) -> Iterable[Demand]:
@@ -198,13 +183,26 @@ _DEMANDS: Final[dict[str, Find]] = {
         _positive("self"),
     ),
     **dict.fromkeys(("aten::bernoulli_",), _positive("p")),
-    "aten::_pack_padded_sequence": _lengths,
+    "aten::_pack_padded_sequence": shaped.packed,
+    "aten::repeat_interleave": shaped.repeats,
+    "aten::nonzero": shaped.chosen("self"),
+    "aten::masked_select": shaped.chosen("mask"),
+    **dict.fromkeys(
+        ("aten::floor_divide", "aten::floor_divide_", "aten::remainder", "aten::remainder_",
+         "aten::fmod", "aten::fmod_", "aten::div", "aten::div_"),
+        _divisor,
+    ),
     **dict.fromkeys(("aten::binary_cross_entropy", "aten::binary_cross_entropy_backward"), _shares),
     **dict.fromkeys(("aten::_fused_adam_", "aten::_fused_adamw_"), _positive("exp_avg_sqs")),
     **dict.fromkeys(
-        ("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit",
-         "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index"),
-        _positive("running_var"),
+        (
+            "aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit",
+            "aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::_batch_norm_impl_index",
+            "aten::instance_norm", "aten::layer_norm", "aten::native_layer_norm",
+            "aten::group_norm", "aten::native_group_norm", "aten::rms_norm",
+            "aten::_fused_rms_norm",
+        ),
+        _normalised,
     ),
 }  # fmt: skip
 """What operators demand, by name."""
@@ -225,7 +223,9 @@ def demands(operation: Operation, views: list[View]) -> list[Demand]:
     if operation.schema is None:
         return []
     find = _DEMANDS.get(operation.schema.qualified)
-    return [] if find is None else list(find(operation.given, views))
+    if find is None:
+        return []
+    return list(find({**operation.given, RETURNED: operation.outputs}, views))
 
 
 def fills(plan: Plan) -> list[Fill]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from chakra_et.benchmark.demands import Fill, demands
+from chakra_et.benchmark.demands import demands
+from chakra_et.benchmark.fill import Fill
 from chakra_et.benchmark.program import Program
 from chakra_et.benchmark.views import refs
 from chakra_et.shown import shown
@@ -98,7 +99,7 @@ class Execution:
             if not _holds(self.tensors[view], fill):
                 self.program.refill(number, view, fill)
                 self._make(self.program.steps[number].before, -1)
-                self.changed.append((number, f"its values were not a {fill.kind}"))
+                self.changed.append((number, "its computed values do not fit, so others were made"))
 
     def _make(self, lines: list[str], first: int = 0) -> Exception | None:
         """Run lines one by one, from `first`; those that PyTorch refuses make way for a remark."""
@@ -180,6 +181,10 @@ def _holds(tensor: Any, fill: Fill) -> bool:
     """Whether a tensor has the values that are demanded."""
     if tensor is None or tensor.numel() == 0 or tensor.device.type == "meta":
         return True
+    if fill.kind == "some":
+        return int(tensor.count_nonzero()) == fill.low
+    if fill.kind == "lengths":
+        return int(tensor.sum()) == fill.high and int(tensor.max()) == (fill.low or tensor.max())
     if fill.kind in ("range", "offsets") and not tensor.dtype.is_floating_point:
         low, high = int(tensor.min()), int(tensor.max())
         return fill.low <= low and high < fill.high + (fill.kind == "offsets")

@@ -9,7 +9,8 @@ from typing import Final
 
 from chakra_et.benchmark.arguments import WIDTHS, View
 from chakra_et.benchmark.choices import StandIn
-from chakra_et.benchmark.demands import Fill, fills
+from chakra_et.benchmark.demands import fills
+from chakra_et.benchmark.fill import Fill
 from chakra_et.benchmark.plan import Operation, Plan
 from chakra_et.benchmark.streams import stream_statements
 from chakra_et.benchmark.threads import recorded_threads
@@ -159,7 +160,7 @@ class Program:
     def _made_up(self, storage: int) -> Fill:
         """Values of what an operation would have returned: only integers must be sound."""
         fill = self.fills[storage]
-        return fill if fill.kind in ("range", "offsets", "flags") else _NOTHING
+        return fill if fill.whole else _NOTHING
 
     def _after(self, number: int, step: Step) -> None:
         """Note what the operation has returned, and let go of what nobody needs any more."""
@@ -225,7 +226,7 @@ def _view(seen: View, memory: str) -> str:
 
 
 def _values(fill: Fill) -> str:
-    ends = f", {fill.low}, {fill.high}" if fill.kind in ("range", "offsets") else ""
+    ends = f", {fill.low}, {fill.high}" if fill.whole and fill.kind != "flags" else ""
     return f"{fill.kind!r}{ends}"
 
 

@@ -42,13 +42,20 @@ def _empty(count: int, kind: Any, device: Any) -> Any:
 
 
 def filled(memory: Any, kind: str, low: int = 0, high: int = 0) -> Any:
-    """Memory with values: `range` and `offsets` from low up to high, `flags`, `floats`,
-    `positive` numbers below 1; `none` leaves it as it is."""
+    """Memory with values: `range` and `offsets` from low up to high, `lengths` with a largest one
+    and a sum, `some` that are true, `flags`, `floats`, `positive` numbers below 1; `none` leaves
+    it as it is."""
     if kind == "range":
         return memory.random_(low, high) if high > low + 1 else memory.fill_(low)
     if kind == "offsets":
         steps = torch.arange(memory.numel(), device=memory.device)
         return memory.copy_(low + steps * (high - low) // max(memory.numel(), 1))
+    if kind == "lengths":
+        return memory.copy_(_lengths(memory.numel(), low, high))
+    if kind == "some":
+        memory.zero_()
+        memory[torch.randperm(memory.numel(), device=memory.device)[:low]] = 1
+        return memory
     if kind == "flags":
         return memory.random_(0, 2)
     if kind in ("floats", "positive") and memory.dtype in _FLOATS:
@@ -56,6 +63,14 @@ def filled(memory: Any, kind: str, low: int = 0, high: int = 0) -> Any:
     if kind in ("floats", "positive"):
         memory.untyped_storage().fill_(0)
     return memory
+
+
+def _lengths(count: int, first: int, total: int) -> Any:
+    """Integers that descend to so large a sum, as evenly as the first one lets them."""
+    head = [first] if first and count else []
+    rest = max(count - len(head), 1)
+    tail = (total - sum(head) + rest - 1 - torch.arange(count - len(head))) // rest
+    return torch.cat([torch.tensor(head, dtype=tail.dtype), tail])
 
 
 def view(memory: Any, dtype: str, shape: Any, strides: Any, offset: int) -> Any:

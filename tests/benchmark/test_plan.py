@@ -197,6 +197,34 @@ def test_a_recorded_range_bounds_integers(tmp_path: Path) -> None:
     assert (fill.kind, fill.low, fill.high) == ("range", 5, 10)
 
 
+INDEX = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
+
+
+@pytest.mark.parametrize(
+    ("shape", "returned", "expected"),
+    [((4,), (3, 6), ("some", 3)), ((4, 6), (9,), ("some", 9)), ((4,), (3,), ("flags", 0))],
+)
+def test_a_mask_has_as_many_true_as_were_chosen(
+    shape: tuple[int, ...], returned: tuple[int, ...], expected: tuple[str, int], tmp_path: Path
+) -> None:
+    """What cannot have come of it (the last one) says nothing."""
+    made = Operators()
+    flags = T(2, shape, width=1)
+    made.call(INDEX, [T(1, (4, 6)), [flags]], [T(3, returned)])
+    plan = plan_of(made.trace(tmp_path))
+    fill = fills(plan)[storages(plan, 0)[1]]
+    assert (fill.kind, fill.low) == expected
+
+
+def test_a_normalisation_begins_with_scale_one_and_shift_zero(tmp_path: Path) -> None:
+    made = Operators()
+    schema = "aten::layer_norm(Tensor input, SymInt[] s, Tensor? weight, Tensor? bias) -> Tensor"
+    made.call(schema, [T(1, (2, 3)), [3], T(2, (3,)), T(3, (3,))], [T(4, (2, 3))])
+    plan = plan_of(made.trace(tmp_path))
+    _, weight, bias = (fills(plan)[place] for place in storages(plan, 0))
+    assert (weight.low, weight.high, bias.low, bias.high) == (1, 2, 0, 1)
+
+
 def test_peak_memory_counts_what_is_there_at_once(tmp_path: Path) -> None:
     made = Operators()
     for number in range(1, 6):

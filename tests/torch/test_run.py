@@ -30,6 +30,7 @@ from chakra_et.loading import load
 from chakra_et.model import Trace
 
 torch = pytest.importorskip("torch")
+runtime = importlib.import_module("chakra_et.benchmark.runtime")
 python_dispatch = pytest.importorskip("torch.utils._python_dispatch")
 pytestmark = pytest.mark.torch
 
@@ -196,11 +197,13 @@ def test_the_gradient_of_cudnns_batch_normalisation_runs_on_the_host(tmp_path: P
     assert account_of(program.plan).left_out == []
 
 
-def test_the_tool_that_fills_the_table_measures(tmp_path: Path) -> None:
-    tool = importlib.import_module("benchmark_table")
-    row = tool.measure("perceptron", models.TINY["perceptron"], 1, tmp_path).row()
-    assert row.count("|") == tool.HEAD.splitlines()[0].count("|")
-    assert "46 of 46" in row
+def test_the_tool_that_fills_the_tables_measures(tmp_path: Path) -> None:
+    tool, rows = map(importlib.import_module, ("benchmark_table", "benchmark_rows"))
+    cells = rows.measure("perceptron", models.TINY["perceptron"], 1, tmp_path).cells()
+    assert len(cells) == len(rows.HEAD)
+    assert cells[1] == "46 of 46"
+    told = {("Tiny models", "perceptron"): rows.line(cells)}
+    assert tool.rows_of(f"{tool.BEGIN}\n{tool.text(told, 1)}\n{tool.END}") == told
 
 
 @pytest.mark.parametrize(
@@ -269,15 +272,15 @@ def test_indices_stay_within_their_tables(tmp_path: Path) -> None:
 
 
 def test_shapes_that_depend_on_values_are_those_of_the_recording(tmp_path: Path) -> None:
-    flags = torch.tensor([True, False, True, True, False, False, False])
+    numbers = torch.tensor([4, 1, 4, 3, 1])
 
     def step() -> None:
-        flags.nonzero().double().mul(2.0)
+        numbers.unique().double().mul(2.0)
 
     program, execution = ran(recorded(step, tmp_path))
     execution.iterate()
     assert account_of(program.plan).coverage == 1
-    assert any(tuple(view.shape) == (3, 1) for view in program.plan.views)
+    assert any(tuple(view.shape) == (3,) for view in program.plan.views)
     assert any("another shape" in text for text in execution.changes())
 
 
@@ -377,6 +380,39 @@ def test_values_that_pytorch_refuses_give_way_to_others(tmp_path: Path) -> None:
     program, execution = ran(recorded(step, tmp_path))
     execution.iterate()
     assert account_of(program.plan).coverage == 1
+
+
+def test_values_that_decide_shapes_are_as_many_as_were_recorded(tmp_path: Path) -> None:
+    """Masks, lengths and repeats, given or computed; and nothing is divided by zero."""
+    table = torch.randn(6, 5, requires_grad=True)
+    mask, counts = torch.rand(6, 5) > 0.7, torch.tensor([2, 0, 4])
+    layer = torch.nn.LSTM(4, 3, bidirectional=True)
+
+    def step() -> None:
+        (table[mask].sum() + table[:, table[0] > 0].sum()).backward()
+        torch.nonzero(table.detach() > 1)
+        torch.masked_select(table.detach(), mask)
+        torch.arange(3).repeat_interleave(counts)
+        counts // 3 % counts.add(1)
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            torch.randn(5, 3, 4), torch.tensor([2, 5, 3]), enforce_sorted=False
+        )
+        torch.nn.utils.rnn.pad_packed_sequence(layer(packed)[0])[0].sum().backward()
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert account_of(program.plan).left_out == []
+    assert not [text for text in execution.changes() if "refused" in text or "shape" in text]
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "total"), [(3, 5, 10), (4, 0, 10), (1, 7, 7), (5, 4, 20), (3, 0, 0)]
+)
+def test_lengths_have_their_sum_and_their_largest(count: int, first: int, total: int) -> None:
+    made = runtime.filled(torch.empty(count, dtype=torch.int64), "lengths", first, total).tolist()
+    assert (len(made), sum(made)) == (count, total)
+    assert made == sorted(made, reverse=True)
+    assert made[0] == (first or -(-total // count))
 
 
 @pytest.fixture

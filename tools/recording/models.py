@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
 
 from recording.single import mlp, training_step
 from recording.window import Step
@@ -26,6 +28,29 @@ def compiled(width: int, batch: int) -> Step:
     """The same through the compiler's front end; its back end needs no C++ compiler."""
     torch.manual_seed(0)
     model = torch.compile(mlp(width, width, width, 100), backend="aot_eager")
+    return training_step(model, torch.randn(batch, width), torch.randint(100, (batch,)))
+
+
+def data_parallel(width: int, batch: int) -> Step:
+    """The same on each rank, whose gradients are summed as they come."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(mlp(width, width, width, 100))
+    return training_step(model, torch.randn(batch, width), torch.randint(100, (batch,)))
+
+
+def tensor_parallel(width: int, batch: int) -> Step:
+    """The first layer split by columns over the ranks, the second one by rows."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    torch.manual_seed(0)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    model = parallelize_module(mlp(width, width, width, 100), mesh, plan)
     return training_step(model, torch.randn(batch, width), torch.randint(100, (batch,)))
 
 
@@ -115,3 +140,8 @@ TINY: dict[str, Callable[[], Step]] = {
     "embedding bag": partial(bags, 100, 8, 16, 4),
 }
 """The same models, so small that the time is Python's and PyTorch's own."""
+RANKS: dict[str, Callable[[], Step]] = {
+    "data-parallel perceptron": partial(data_parallel, 1024, 512),
+    "tensor-parallel perceptron": partial(tensor_parallel, 1024, 512),
+}
+"""Large models on several ranks; a process group is there when they are made."""

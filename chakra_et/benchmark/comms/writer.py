@@ -13,7 +13,7 @@ import numpy as np
 from chakra_et.benchmark import reasons
 from chakra_et.benchmark.comms.call import DELAY, SEND, Call, Group
 from chakra_et.benchmark.comms.fewer import can_be_fewer, fewer
-from chakra_et.benchmark.demands import Fill
+from chakra_et.benchmark.fill import Fill
 from chakra_et.benchmark.plan import Kind, Operation, Plan
 from chakra_et.benchmark.program import Program, made
 from chakra_et.benchmark.schema import Argument
