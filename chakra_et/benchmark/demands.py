@@ -123,6 +123,13 @@ def _shares(given: Given, views: list[View]) -> Iterable[Demand]:
     yield from _positive("target")(given, views)
 
 
+def _definite(given: Given, views: list[View]) -> Iterable[Demand]:
+    """Matrices that have a root."""
+    for view in refs(given.get("self")):
+        if views[view].is_dense and views[view].shape:
+            yield view, Fill("identity", max(views[view].shape[-1], 1))
+
+
 def _divisor(given: Given, views: list[View]) -> Iterable[Demand]:
     """Integers by which others are divided: not zero."""
     for view in refs(given.get("other")):
@@ -185,6 +192,7 @@ _DEMANDS: Final[dict[str, Find]] = {
     **dict.fromkeys(("aten::bernoulli_",), _positive("p")),
     "aten::_pack_padded_sequence": shaped.packed,
     "aten::repeat_interleave": shaped.repeats,
+    **dict.fromkeys(("aten::linalg_cholesky", "aten::cholesky"), _definite),
     "aten::nonzero": shaped.chosen("self"),
     "aten::masked_select": shaped.chosen("mask"),
     **dict.fromkeys(

@@ -16,6 +16,7 @@ class Fill:
     `range`: whole numbers from `low` up to `high`, without it; `offsets`: integers that ascend
     evenly from `low` to `high`; `lengths`: integers whose sum is `high`, the first and largest of
     them `low` (0: all as even as can be); `some`: `low` elements are true, or 1, all others false;
+    `identity`: matrices of `low` rows with ones on their diagonals and zeros elsewhere;
     `positive`: numbers between 0 and 1; `floats`: small numbers of both signs; `flags`: booleans;
     `none`: whatever is there.
     """

@@ -226,7 +226,7 @@ def _view(seen: View, memory: str) -> str:
 
 
 def _values(fill: Fill) -> str:
-    ends = f", {fill.low}, {fill.high}" if fill.whole and fill.kind != "flags" else ""
+    ends = f", {fill.low}, {fill.high}" if fill.low or fill.high else ""
     return f"{fill.kind!r}{ends}"
 
 

@@ -43,8 +43,8 @@ def _empty(count: int, kind: Any, device: Any) -> Any:
 
 def filled(memory: Any, kind: str, low: int = 0, high: int = 0) -> Any:
     """Memory with values: `range` and `offsets` from low up to high, `lengths` with a largest one
-    and a sum, `some` that are true, `flags`, `floats`, `positive` numbers below 1; `none` leaves
-    it as it is."""
+    and a sum, `some` that are true, `identity` matrices, `flags`, `floats`, `positive` numbers
+    below 1; `none` leaves it as it is."""
     if kind == "range":
         return memory.random_(low, high) if high > low + 1 else memory.fill_(low)
     if kind == "offsets":
@@ -55,6 +55,10 @@ def filled(memory: Any, kind: str, low: int = 0, high: int = 0) -> Any:
     if kind == "some":
         memory.zero_()
         memory[torch.randperm(memory.numel(), device=memory.device)[:low]] = 1
+        return memory
+    if kind == "identity":
+        memory.zero_()
+        memory[: memory.numel() // low**2 * low**2].view(-1, low**2)[:, :: low + 1] = 1
         return memory
     if kind == "flags":
         return memory.random_(0, 2)

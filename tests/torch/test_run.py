@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
+import runpy
 import subprocess
 import sys
 import weakref
@@ -150,6 +152,49 @@ def test_the_emitted_program_needs_pytorch_alone(traces: dict[str, Trace], tmp_p
         [sys.executable, "-W", "ignore", "-c", command], capture_output=True, text=True, check=True
     )
     assert len(json.loads(done.stdout)["span_ns"]) == 3
+
+
+class _Names(python_dispatch.TorchDispatchMode):  # type: ignore[misc,name-defined]
+    """The operators that are called, in their order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["transformer", "embedding bag"])
+def test_the_emitted_program_calls_the_operators_of_a_run_and_imports_pytorch_alone(
+    traces: dict[str, Trace], name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "benchmark.py"
+    emit(prepare(traces[name], ONE_THREAD), ONE_THREAD, path)
+    imported = {
+        module.partition(".")[0]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in ([node.module] if isinstance(node, ast.ImportFrom) else _names(node))
+        if module
+    }
+    assert "torch" in imported
+    assert imported <= {*sys.stdlib_module_names, "torch"}
+    _, execution = ran(traces[name])
+    written = runpy.run_path(str(path))
+    written["set_up"]("cpu", 0, 1)
+    tensors = written["start"]()
+    with _Names() as own:
+        execution.iterate()
+    with _Names() as of_file:
+        written["iterate"](written["PARTS"], tensors)
+    assert of_file.names == own.names
+    assert len(own.names) > 30
+
+
+def _names(node: ast.Import) -> list[str]:
+    return [alias.name for alias in node.names]
 
 
 def test_the_command_records_its_run_and_compares(traces: dict[str, Trace], tmp_path: Path) -> None:
