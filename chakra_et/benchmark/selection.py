@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,9 @@ COMMUNICATION: tuple[NodeType, ...] = (
     NodeType.COMM_SEND,
     NodeType.COMM_RECV,
 )
+
+_PYTHON: Final = "PythonSubclass"
+"""What PyTorch calls the Python of a class of tensors, to which an operator was handed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Candidates:
     composite: Mask
     """Operators that do nothing but call others."""
     choosing: Mask
-    """Those of them that would call others in a run without gradients."""
+    """Those of them that would call others in a run without gradients, and operators on wrappers
+    of tensors (a DTensor, say), which have shapes and no memory: what their Python calls runs."""
 
     @classmethod
     def of(cls, tree: HostTree, schemas: list[str]) -> Candidates:
@@ -66,6 +71,8 @@ class Candidates:
         choose = {text for text, schema in parsed.items() if chooses_by_gradient(schema)}
         composite = np.array([text in composed for text in schemas], np.bool_)
         choosing = np.array([text in choose for text in schemas], np.bool_)
+        is_python = np.array([name == _PYTHON for name in nodes.names] or [False])
+        choosing |= tree.holds(is_python[nodes.name_code])
         operators = on_host & (has_schema | recorded | kernels)
         return cls(operators, communicates, kernels, composite, choosing)
 

@@ -17,7 +17,9 @@ import pytest
 from chakra_et.benchmark.choices import ShrinkAs
 from chakra_et.benchmark.comms.call import RankOutcome
 from chakra_et.benchmark.comms.job import prepare
+from chakra_et.benchmark.plan import plan_of
 from chakra_et.benchmark.running import Outcome
+from chakra_et.benchmark.views import refs
 from chakra_et.loading import load
 
 pytest.importorskip("torch.profiler")  # plain "torch" could be the folder of this file
@@ -74,6 +76,19 @@ def test_recorded_calls_were_made_and_timed(recordings: Path, done: Done, name: 
     for _, saw in done[name]:
         assert len(saw.durations_ns) == gloo_programs.SETTINGS.iterations
         assert all(took > 0 for each in saw.durations_ns for took in each)
+
+
+@pytest.mark.skipif("tensor_parallel" not in NAMES, reason="this PyTorch cannot record it")
+def test_operators_on_distributed_tensors_run_on_the_part_of_a_rank(recordings: Path) -> None:
+    """Layers of 32 to 64 and 64 to 16 columns on 2 ranks: no product is of the whole tensors."""
+    plan = plan_of(load(recordings / "tensor_parallel")[0])
+    taken = {
+        tuple(plan.views[view].shape for view in refs(operation.inputs))
+        for operation in plan.operations
+        if operation.name == "aten::mm"
+    }
+    assert ((8, 32), (32, 32)) in taken
+    assert not [shapes for shapes in taken if (32, 64) in shapes or (64, 16) in shapes]
 
 
 @pytest.mark.parametrize("name", [name for name in FEWER if name in NAMES])
