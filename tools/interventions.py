@@ -10,10 +10,14 @@ both. Needs PyTorch, and a machine on which nothing else runs: two or three rank
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import resource
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,23 +33,33 @@ from chakra_et.loading import load
 from chakra_et.model import TraceSet
 from chakra_et.replay import replay
 from chakra_et.replay.columns import columns_of
+from chakra_et.replay.meetings import Meetings
 from chakra_et.whatif import parse_edit
 from chakra_et.whatif.compare import edit, span_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "prediction.md"
 BEGIN, END = "<!-- made by tools/interventions.py -->", "<!-- end of interventions -->"
-NAIVE = ("same span", "plus the change", "main thread")
-"""Simpler ways: the span before; that, and as much as the edits add to the rank that they change
-most; the time of the busiest thread of the rank that has most to do after the edits, without any
-wait.
+NAIVE = ("same span", "in proportion", "plus the change", "main thread", "longer")
+"""Simpler ways: the span before; that, in proportion to the busiest thread of the rank that has
+most to do, after the edits and before; that, and as much as the edits add to the rank that they
+change most; the time of that busiest thread alone; the longer one of it and of all transfers of a
+rank.
 """
 GOAL = 0.03
+SHARED = "processors=2,known::wait"
+"""Two or three ranks run on two processors, and the known operator sleeps."""
+OTHERS = "others.json"
+"""Which share of the processors other programs took while a kind was recorded."""
 
 
 @dataclass(frozen=True)
 class Foretold:
-    """Spans in ns of one kind of intervention, float64[recordings]; `naive` has a row for each."""
+    """Spans in ns of one kind of intervention, float64[recordings]; `naive` has a row for each.
+
+    `shared` are those foretold where ranks share processors, too. `others` is the share of the
+    processors that other programs took meanwhile.
+    """
 
     name: str
     what: str
@@ -54,6 +68,8 @@ class Foretold:
     after: npt.NDArray[np.float64]
     foretold: npt.NDArray[np.float64]
     naive: npt.NDArray[np.float64]
+    shared: npt.NDArray[np.float64]
+    others: float = 0.0
 
     @property
     def truth(self) -> float:
@@ -64,6 +80,11 @@ class Foretold:
     def error(self) -> float:
         """That of the median of what was foretold, as a share of the median of what came."""
         return float(np.median(self.foretold)) / self.truth - 1
+
+    @property
+    def shared_error(self) -> float:
+        """The same where ranks share processors."""
+        return float(np.median(self.shared)) / self.truth - 1
 
     @property
     def size(self) -> float:
@@ -87,6 +108,13 @@ class Foretold:
         """The error beyond the noise."""
         return max(self.size - self.noise, 0.0)
 
+    @property
+    def verdict(self) -> str:
+        """Beside the best of the simpler ways: closer, as close within the noise, or not."""
+        if self.better():
+            return "closer"
+        return "as close" if self.better(self.noise) else "not as close"
+
     def better(self, slack: float = 0.0) -> bool:
         """Whether no simpler way came closer by more than `slack`."""
         return all(self.size <= abs(error) + slack for error in self.naive_errors)
@@ -107,7 +135,30 @@ def record_all(folder: Path, names: list[str], times: int, steps: int) -> None:
             for side, shape in sides.items()
         ]
         print(f"recording {name}: {len(jobs)} times", file=sys.stderr, flush=True)
-        run_ranks(jobs, kind.ranks)
+        with noted_others(folder / name):
+            run_ranks(jobs, kind.ranks)
+
+
+@contextmanager
+def noted_others(folder: Path) -> Iterator[None]:
+    """Note which share of the processors programs other than this one and its children took."""
+    began, busy, own = time.monotonic(), _busy_s(), _own_s()
+    yield
+    capacity = (time.monotonic() - began) * (os.cpu_count() or 1)
+    share = max(_busy_s() - busy - (_own_s() - own), 0.0) / capacity
+    (folder / OTHERS).write_text(json.dumps({"share": round(share, 4)}) + "\n")
+
+
+def _busy_s() -> float:
+    """How long the processors of this machine have been at work, as Linux counts."""
+    user, nice, system, _, _, irq, soft, *_ = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    """How long they have been at work for this program and its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _record(shape: object, folder: Path, steps: int, rank: int) -> None:
@@ -134,11 +185,20 @@ def foretell(name: str, folder: Path) -> Foretold:
         np.array([span_of(replay(traces)) for traces in runs], np.float64)
         for runs in (before, edited, after)
     )
+    beside = [edit(traces, [*edits, parse_edit(SHARED)]).replayed() for traces in before]
+    shared = np.array([span_of(done) for done in beside], np.float64)
     main = [(main_ns(was), main_ns(now)) for was, now in zip(before, edited, strict=True)]
+    was, busy = (np.array([max(pair[i].values()) for pair in main], np.float64) for i in (0, 1))
     change = [max(now[rank] - ns for rank, ns in was.items()) for was, now in main]
-    busy = [max(now.values()) for _, now in main]
-    naive = np.array([spans, spans + np.array(change), busy], np.float64)
-    return Foretold(name, kind.what, kind.edits, spans, real, foretold, naive)
+    moved = np.array([transfers_ns(traces) for traces in edited], np.float64)
+    naive = np.array(
+        [spans, spans * busy / was, spans + np.array(change), busy, np.maximum(busy, moved)],
+        np.float64,
+    )
+    others = json.loads((folder / OTHERS).read_text())["share"]
+    return Foretold(
+        name, kind.what, kind.edits, spans, real, foretold, naive, shared, float(others)
+    )
 
 
 def _fit(before: list[TraceSet], folder: Path, table: Path) -> None:
@@ -160,6 +220,15 @@ def main_ns(traces: TraceSet) -> dict[int, int]:
     return found
 
 
+def transfers_ns(traces: TraceSet) -> int:
+    """The time of all transfers of the rank that has most of it, waits for others left out."""
+    meetings = Meetings.of(traces)
+    total = np.zeros(len(traces), np.int64)
+    for rows, ns in zip(meetings.members, meetings.recorded().common.tolist(), strict=True):
+        total[list(rows)] += ns
+    return int(total.max(initial=0))
+
+
 def table(found: list[Foretold], failed: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """The lines of the table, and what they come to; why some kinds could not be foretold."""
     yield from (f"{name} could not be foretold: {why}\n" for name, why in failed.items())
@@ -171,11 +240,13 @@ def table(found: list[Foretold], failed: Mapping[str, str] = MappingProxyType({}
         f"{errors:.1%}, beyond the noise {beyond:.1%}; {sum(f.beyond <= GOAL for f in found)} "
         f"kinds within {GOAL:.0%} beyond the noise. Closer than every simpler way in "
         f"{sum(f.better() for f in found)}; no simpler way is closer by more than the noise in "
-        f"{sum(f.better(f.noise) for f in found)}.\n"
+        f"{sum(f.better(f.noise) for f in found)}. With `{SHARED}`: median error "
+        f"{np.median([abs(f.shared_error) for f in found]):.1%}. Other programs took up to "
+        f"{max(f.others for f in found):.1%} of the processors while a kind was recorded.\n"
     )
-    yield ("| kind | edits | before, ms | after, ms | noise | error | beyond noise | "
-           + " | ".join(NAIVE) + " |")  # fmt: skip
-    yield "|---" * (7 + len(NAIVE)) + "|"
+    yield ("| kind | edits | before, ms | after, ms | noise | error | beyond noise "
+           "| beside simpler ways | " + " | ".join(NAIVE) + " | processors shared |")  # fmt: skip
+    yield "|---" * (9 + len(NAIVE)) + "|"
     for f in found:
         cells = [
             f"{f.name}: {f.what}",
@@ -185,7 +256,9 @@ def table(found: list[Foretold], failed: Mapping[str, str] = MappingProxyType({}
             f"{f.noise:.1%}",
             f"{f.error:+.1%}",
             f"{f.beyond:.1%}",
+            f.verdict,
             *(f"{error:+.1%}" for error in f.naive_errors),
+            f"{f.shared_error:+.1%}",
         ]
         yield "| " + " | ".join(cells) + " |"
 

@@ -44,6 +44,7 @@ EXAMPLES: Final = {
         ("chakra whatif DIR --set repeat:name=layer=8", "8 ranges `layer` instead of so many"),
         ("chakra whatif DIR --search 40", "which buckets, schedule, placement are best?"),
         ("chakra whatif DIR --set overlap=off", "transfers that overlap with nothing"),
+        ("chakra whatif DIR --set processors=2:8", "ranks of one machine, with more processors"),
         ("chakra whatif DIR --set remove:type=COMM_COLL=yes", "no collectives at all"),
         ("chakra whatif DIR --set jitter=0.05,1 --set network=5,100 -o OUT", "both; ETs written"),
     ),

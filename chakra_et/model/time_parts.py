@@ -62,6 +62,13 @@ class TimeParts:
         owned = ~self.gap
         return _sums(self.owner[owned], self.ns[owned], count)
 
+    def placed(self, start_ns: Rows) -> tuple[Rows, Rows]:
+        """When each part begins and ends, if the nodes that hold them begin at `start_ns`."""
+        ends = np.cumsum(self.ns)
+        first = np.searchsorted(self.node, np.arange(len(start_ns)))
+        ends += (start_ns - (ends - self.ns)[first])[self.node]
+        return ends - self.ns, ends
+
     def fitted(self, duration_ns: Rows) -> TimeParts:
         """The parts of nodes with other durations: a node's own part takes up the difference.
 

@@ -5,6 +5,7 @@ from chakra_et.replay.edit import move_after
 from chakra_et.replay.engine import Plan, Times, run
 from chakra_et.replay.figures import Breakdown, Figures
 from chakra_et.replay.network import AlphaBeta, TransferModel, network_of
+from chakra_et.replay.processors import Processors
 from chakra_et.replay.replay import Replay, replay
 from chakra_et.replay.selectors import select
 
@@ -14,6 +15,7 @@ __all__ = [
     "CriticalPath",
     "Figures",
     "Plan",
+    "Processors",
     "Replay",
     "Times",
     "TransferModel",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,10 @@ from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.graph import EdgeRows, edge_rows
 from chakra_et.model import UNKNOWN_NS, EdgeKind, TimeParts, Trace, time_parts
+
+MET: Final = "met_ns"
+"""The attribute of communications whose duration holds no wait for other ranks: when, on the clock
+of the rank, the last member came. Edits give it to nodes whose starts tell that no more."""
 
 _COMMUNICATION = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 
@@ -30,6 +35,7 @@ class Columns:
     `timed` is false for nodes whose start is not known. `release` is the recorded start of nodes
     that no host work leads to (first of a thread, device work that was launched before the trace
     began), else the start of the trace, or when work outside the trace let go of the node.
+    `met` is when the last member of a communication came, where `MET` tells it, else `UNKNOWN_NS`.
     """
 
     trace: Trace
@@ -47,6 +53,7 @@ class Columns:
     counts: Mask
     device: Mask
     communication: Mask
+    met: Rows
     edges: EdgeRows
     kind: npt.NDArray[np.uint8]
 
@@ -94,6 +101,7 @@ def columns_of(trace: Trace) -> Columns:
         counts=_counts(trace),
         device=device,
         communication=communication,
+        met=attributes.dense(MET, UNKNOWN_NS, np.int64),
         edges=edges,
         kind=kind,
     )

@@ -149,11 +149,9 @@ def work_intervals(
 
 def _busy(columns: Columns, parts: TimeParts, chosen: Mask, start: Rows) -> tuple[Rows, Rows]:
     """Starts and ends of the parts of some nodes, less the time between operations."""
-    ends = np.cumsum(parts.ns)
-    first = np.searchsorted(parts.node, np.arange(len(chosen)))
-    ends += (start - (ends - parts.ns)[first])[parts.node]
+    begins, ends = parts.placed(start)
     use = chosen[parts.node] & ~between_operations(columns.trace.nodes, parts)
-    return (ends - parts.ns)[use], ends[use]
+    return begins[use], ends[use]
 
 
 def _unexplained(columns: Columns) -> int:

@@ -20,6 +20,7 @@ from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, ProcessGroup, Trace, TraceSet
 from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.replay.columns import MET
 
 _NEARLY: Final = 4
 """Ends that are so many times closer than calls follow each other are those of one call."""
@@ -89,7 +90,9 @@ def _collect(
     matching: Matching,
 ) -> None:
     nodes = trace.nodes
-    ends = np.where(nodes.start_ns == UNKNOWN_NS, 0, nodes.start_ns + nodes.duration_ns)
+    met = nodes.attributes.dense(MET, UNKNOWN_NS, np.int64)
+    counted = np.where(met == UNKNOWN_NS, nodes.start_ns, met)
+    ends = np.where(counted == UNKNOWN_NS, 0, counted + nodes.duration_ns)
     wanted = np.flatnonzero(
         np.isin(nodes.type, (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV))
     )

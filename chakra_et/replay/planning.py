@@ -9,7 +9,7 @@ import numpy as np
 
 from chakra_et.columns import Rows
 from chakra_et.definitions import NodeType
-from chakra_et.model import EdgeKind
+from chakra_et.model import UNKNOWN_NS, EdgeKind
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.engine import Plan
 from chakra_et.replay.resolving import Waiting
@@ -145,11 +145,11 @@ def clock_offsets(
     """What each rank's clock is ahead of the first one's, in ns, and the ranks left unaligned.
 
     Members of a communication end together, so that the median difference of their recorded ends is
-    the difference of their clocks.
+    the difference of their clocks; or of when the last of them came, where that is told.
     """
     gaps: dict[tuple[int, int], list[int]] = {}
     for members in matches:
-        ends = {i: int(ranks[i].end[row]) for i, row in members.items() if ranks[i].timed[row]}
+        ends = {i: _moment(ranks[i], row) for i, row in members.items() if ranks[i].timed[row]}
         if len(ends) > 1:
             base = min(ends)
             for other in ends:
@@ -166,3 +166,9 @@ def clock_offsets(
                     frontier.append(far)
     alone = [i for i in range(len(ranks)) if i not in offsets and ranks[i].timed.any()]
     return [offsets.get(i, 0) for i in range(len(ranks))], alone
+
+
+def _moment(columns: Columns, row: int) -> int:
+    """A moment of a communication that all of its members have in common."""
+    met = int(columns.met[row])
+    return int(columns.end[row]) if met == UNKNOWN_NS else met

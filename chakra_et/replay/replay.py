@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,18 @@ from chakra_et.errors import ChakraError
 from chakra_et.graph import find_cycle
 from chakra_et.io.memory import collection_paused
 from chakra_et.model import UNKNOWN_NS, Nodes, TimeParts, Trace, TraceSet, set_time_parts
-from chakra_et.replay.columns import Columns, columns_of
+from chakra_et.replay.columns import MET, Columns
 from chakra_et.replay.critical import BOUNDS, CriticalPath, PathFinder
 from chakra_et.replay.engine import Times, run
 from chakra_et.replay.figures import Figures, figures
-from chakra_et.replay.matching import Match, match_communication
+from chakra_et.replay.matching import Match
+from chakra_et.replay.meetings import Meetings
 from chakra_et.replay.network import TransferModel
-from chakra_et.replay.planning import Layout, clock_offsets, make_plan
+from chakra_et.replay.planning import Layout, make_plan
+from chakra_et.replay.processors import Processors
 from chakra_et.replay.resolving import run_resolving
-from chakra_et.replay.transfers import transfer_times
+from chakra_et.replay.settling import settled
+from chakra_et.replay.transfers import Transfers, transfer_times
 from chakra_et.replay.what_if import Duration, changed_parts
 
 
@@ -139,6 +142,7 @@ def replay(
     duration: Duration | None = None,
     scale: Sequence[tuple[str, float]] = (),
     network: TransferModel | None = None,
+    processors: Processors | None = None,
 ) -> Replay:
     """Run one trace, or the traces of several ranks together.
 
@@ -147,39 +151,47 @@ def replay(
     all that the node owns, or None. Of several
     ranks, communications take from the arrival of their last member what they took from there in
     the recording, or what `network` says. Sends wait for their receivers, unless ranks would then
-    wait for each other in a circle.
+    wait for each other in a circle. With `processors`, durations are those of work that has one to
+    itself, and last longer where more wants them than there are.
 
     Raises ChakraError when edges form a cycle, or when ranks wait for each other in a cycle.
     """
     if isinstance(traces, Trace):
         traces = {traces.rank or 0: traces}
     given = traces if isinstance(traces, TraceSet) else TraceSet(traces)
-    ranks = [columns_of(trace) for trace in given.values()]
+    met = Meetings.of(given)
+    ranks, matches, offsets = met.ranks, met.matches, met.offsets
     parts = [changed_parts(columns, duration, scale) for columns in ranks]
-    durations = [p.by_node(len(columns)) for p, columns in zip(parts, ranks, strict=True)]
-    place = {rank: i for i, rank in enumerate(given)}
-    matching = match_communication(given) if len(given) > 1 else None
-    matches = [] if matching is None else [
-        (match, {place[rank]: row for rank, row in match.members.items()})
-        for match in matching.matches
-    ]  # fmt: skip
-    members = [rows for _, rows in matches]
-    offsets, alone = clock_offsets(ranks, members)
-    transfers = transfer_times(ranks, durations, offsets, matches, network)
-    layout = make_plan(ranks, durations, offsets, members, transfers)
-    times = _run(layout)
-    if not times.done.all() and members:
-        # Where sends are followed by receives in a ring, only buffered sends can have run.
-        layout = make_plan(ranks, durations, offsets, members, transfers, buffered=True)
-        times = _run(layout)
+    transfers = transfer_times(ranks, _durations(ranks, parts), offsets, matches, network)
+    timed = partial(_timed, met)
+    if processors is None:
+        layout, times = timed(parts, transfers)
+    else:
+        parts, layout, times = settled(met, parts, transfers, processors, timed)
     if not times.done.all():
         raise _stuck(given, ranks, layout, times, [match for match, _ in matches])
-    unmatched = dict(matching.unmatched) if matching is not None else {}
-    if alone and len(ranks) > 1:
-        named = [rank for rank, i in place.items() if i in alone]
-        unmatched[f"clocks of ranks {named} could not be aligned"] = len(alone)
-    return _outcome(given, ranks, parts, layout, times, offsets, unmatched,
-                    0 if matching is None else matching.matched_nodes)  # fmt: skip
+    unmatched = dict(met.matching.unmatched)
+    if met.unaligned and len(ranks) > 1:
+        named = [rank for i, rank in enumerate(given) if i in met.unaligned]
+        unmatched[f"clocks of ranks {named} could not be aligned"] = len(named)
+    matched = met.matching.matched_nodes
+    return _outcome(given, ranks, parts, layout, times, offsets, unmatched, matched)
+
+
+def _durations(ranks: Sequence[Columns], parts: Sequence[TimeParts]) -> list[Rows]:
+    return [part.by_node(len(columns)) for part, columns in zip(parts, ranks, strict=True)]
+
+
+def _timed(met: Meetings, parts: Sequence[TimeParts], transfers: Transfers) -> tuple[Layout, Times]:
+    """Lay out the graph with some durations, and run it."""
+    durations = _durations(met.ranks, parts)
+    layout = make_plan(met.ranks, durations, met.offsets, met.members, transfers)
+    times = _run(layout)
+    if not times.done.all() and met.members:
+        # Where sends are followed by receives in a ring, only buffered sends can have run.
+        layout = make_plan(met.ranks, durations, met.offsets, met.members, transfers, buffered=True)
+        times = _run(layout)
+    return layout, times
 
 
 def _run(layout: Layout) -> Times:
@@ -238,7 +250,7 @@ def timeline(trace: Trace, start: Rows, duration: Rows, parts: TimeParts) -> Tra
         exact_start=~keep,
         exact_duration=~keep,
     )
-    for name in ("own_start_ns", "inclusive_ns", "exclusive_ns"):
+    for name in ("own_start_ns", "inclusive_ns", "exclusive_ns", MET):
         for column in replayed.attributes.named(name):
             replayed.attributes.remove(column, column.rows)
     set_time_parts(replayed, parts.fitted(duration))

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.columns import Rows
+from chakra_et.model import UNKNOWN_NS
 from chakra_et.replay.columns import Columns
 from chakra_et.replay.matching import Match
 from chakra_et.replay.network import TransferModel
@@ -24,6 +26,11 @@ class Transfers:
     common: Rows
     of_members: Rows
 
+    def longer(self, factor: npt.NDArray[np.float64], members: Sequence[int]) -> Transfers:
+        """The common part of each match times a factor; matches have so many `members`."""
+        common = np.rint(self.common * factor).astype(np.int64)
+        return Transfers(common, self.of_members + np.repeat(common - self.common, members))
+
 
 def transfer_times(
     ranks: Sequence[Columns],
@@ -37,15 +44,17 @@ def transfer_times(
     On the aligned clocks the recording tells when the last member started, and when each ended. The
     shortest time between is the common part: the network's. It follows the shortest of the
     durations to run with, or is what the network model says. What a member took beyond it is its
-    own, and follows its own duration. Where times were not recorded, the shortest duration is all
-    that is known.
+    own, and follows its own duration. Where waits were taken out, durations tell both parts. Where
+    times were not recorded, the shortest duration is all that is known.
     """
     common, of_members = [], []
     for match, members in matches:
         recorded = [int(ranks[i].duration[row]) for i, row in members.items()]
         given = [int(durations[i][row]) for i, row in members.items()]
         shortest, beyond = min(recorded), [0] * len(members)
-        if all(ranks[i].timed[row] for i, row in members.items()):
+        if all(ranks[i].met[row] != UNKNOWN_NS for i, row in members.items()):
+            beyond = [ns - shortest for ns in recorded]
+        elif all(ranks[i].timed[row] for i, row in members.items()):
             begins = [int(ranks[i].begin[row]) - offsets[i] for i, row in members.items()]
             ends = [begin + took for begin, took in zip(begins, recorded, strict=True)]
             shortest = max(min(ends) - max(begins), 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-from chakra_et.replay import Replay, TransferModel, replay
+from chakra_et.replay import Processors, Replay, TransferModel, replay
 from chakra_et.whatif.edit import Change, Edit
 from chakra_et.whatif.plan_edits import change_plan
 
@@ -42,18 +42,27 @@ class Answer:
 
 @dataclass(frozen=True)
 class Edited:
-    """Traces after edits: with what changed, and the network that transfers go over, if any."""
+    """Traces after edits: with what changed, and the network that transfers go over, if any.
+
+    Where ranks share `processors`, durations are those of work that has one to itself.
+    """
 
     traces: TraceSet
     changes: list[Change]
     network: TransferModel | None
     network_text: str | None
+    processors: Processors | None = None
+
+    def replayed(self) -> Replay:
+        """How they run."""
+        return replay(self.traces, network=self.network, processors=self.processors)
 
 
 def edit(traces: TraceSet, edits: Sequence[Edit]) -> Edited:
     """Apply edits in their order. Neighbours that change a model's plan are made at once."""
     changes: list[Change] = []
     over: Edit | None = None
+    traces, processors = _alone(traces, edits)
     for of_plan, group in groupby(edits, key=lambda each: each.plan is not None):
         some = list(group)
         if of_plan:
@@ -65,8 +74,18 @@ def edit(traces: TraceSet, edits: Sequence[Edit]) -> Edited:
             changes += [] if told is None else [told]
             over = each if each.network is not None else over
     if over is None:
-        return Edited(traces, changes, None, None)
-    return Edited(traces, changes, over.network, over.text)
+        return Edited(traces, changes, None, None, processors)
+    return Edited(traces, changes, over.network, over.text, processors)
+
+
+def _alone(traces: TraceSet, edits: Sequence[Edit]) -> tuple[TraceSet, Processors | None]:
+    """What is edited where ranks share processors: a run in which nobody takes time from others."""
+    for each in reversed(edits):
+        if each.processors is not None:
+            from chakra_et.whatif.processors import work_alone
+
+            return work_alone(traces, each, edits), each.processors[1]
+    return traces, None
 
 
 def ask(traces: TraceSet, edits: Sequence[Edit], before: Sequence[Edit] = ()) -> Answer:
@@ -75,9 +94,9 @@ def ask(traces: TraceSet, edits: Sequence[Edit], before: Sequence[Edit] = ()) ->
     What is compared with are the traces as they are, or with the edits `before`.
     """
     start, edited = edit(traces, before), edit(traces, edits)
-    first = replay(start.traces, network=start.network)
+    first = start.replayed()
     try:
-        after = replay(edited.traces, network=edited.network)
+        after = edited.replayed()
     except ChakraError as error:
         raise ChakraError(
             f"{' '.join(each.text for each in edits)}: after that {error.problem}",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import Nodes, Trace, TraceSet, set_time_parts
-from chakra_et.replay import TransferModel
+from chakra_et.replay import Processors, TransferModel
 from chakra_et.replay.columns import Columns, columns_of
 
 if TYPE_CHECKING:
@@ -62,12 +62,14 @@ class Change:
 class Edit:
     """One edit with its value: what becomes of traces, and with which network they run.
 
-    Edits of a model's plan have `plan`, so that several of them are made at once.
+    `processors` are those that all ranks shared, and those that they are to share. Edits of a
+    model's plan have `plan`, so that several of them are made at once.
     """
 
     text: str
     apply: Callable[[TraceSet], tuple[TraceSet, Change | None]]
     network: TransferModel | None = None
+    processors: tuple[Processors, Processors] | None = None
     plan: PlanChange | None = None
 
 

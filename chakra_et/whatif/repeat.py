@@ -13,6 +13,7 @@ from chakra_et.passes.edit import without_nodes
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.selectors import select
 from chakra_et.tables.places import Places
+from chakra_et.whatif.apart import waits_apart
 from chakra_et.whatif.copies import Parts, with_copies
 from chakra_et.whatif.edit import Change, Edit
 from chakra_et.whatif.values import number
@@ -34,7 +35,7 @@ def repeat(text: str, selector: str, value: str) -> Edit:
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
         made, nodes, before_ns, after_ns = {}, 0, 0, 0
-        for rank, trace in traces.items():
+        for rank, trace in waits_apart(traces).items():
             made[rank], touched = _repeated(trace, text, selector, int(wanted))
             nodes += touched
             before_ns += int(trace.nodes.self_ns.sum())

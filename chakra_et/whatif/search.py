@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-from chakra_et.replay import replay
 from chakra_et.whatif.compare import Answer, ask, edit, span_of
 from chakra_et.whatif.edit import Edit
 from chakra_et.whatif.edits import parse_edit
@@ -144,8 +143,8 @@ class _Judge:
 
     def _try(self, texts: tuple[str, ...]) -> int | None:
         try:
-            edited = edit(self._traces, [*self._fixed, *map(parse_edit, texts)])
-            span = span_of(replay(edited.traces, network=edited.network))
+            edits = [*self._fixed, *map(parse_edit, texts)]
+            span = span_of(edit(self._traces, edits).replayed())
         except ChakraError as error:
             if not texts:
                 raise

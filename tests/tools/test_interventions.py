@@ -9,9 +9,9 @@ from interventions import Foretold, table
 
 def foretold(name: str, after: list[float], found: float, same: float) -> Foretold:
     spans = np.array([same] * len(after))
-    naive = np.array([spans, spans * 1.1, spans * 0.9])
+    naive = np.array([spans, spans * 1.1, spans * 0.9, spans, spans])
     return Foretold(name, "something", ("a=b|c",), spans, np.array(after),
-                    np.full(len(after), found), naive)  # fmt: skip
+                    np.full(len(after), found), naive, spans, others=0.012)  # fmt: skip
 
 
 def test_an_error_is_that_of_medians_beyond_the_spread_of_both_sides() -> None:
@@ -19,16 +19,20 @@ def test_an_error_is_that_of_medians_beyond_the_spread_of_both_sides() -> None:
     assert one.error == pytest.approx(0.04)
     assert one.noise == pytest.approx(0.01)
     assert one.beyond == pytest.approx(0.03)
-    assert one.naive_errors == pytest.approx([-0.5, -0.45, -0.55])
+    assert one.naive_errors == pytest.approx([-0.5, -0.45, -0.55, -0.5, -0.5])
+    assert one.shared_error == pytest.approx(-0.5)
     assert one.better()
+    assert one.verdict == "closer"
 
 
 def test_a_simpler_way_that_is_closer_counts_beyond_the_noise_alone() -> None:
     near = foretold("near", [98.0, 99, 100, 101, 102], 100.5, 100.0)
     assert not near.better()
     assert near.better(near.noise)
+    assert near.verdict == "as close"
     far = foretold("far", [98.0, 99, 100, 101, 102], 110.0, 100.0)
     assert not far.better(far.noise)
+    assert far.verdict == "not as close"
 
 
 def test_the_table_counts_and_says_what_failed() -> None:
@@ -37,5 +41,7 @@ def test_the_table_counts_and_says_what_failed() -> None:
     assert text.startswith("three could not be foretold: ranks wait for each other")
     assert "2 kinds, 5 recordings each side: median error 10.5%" in text
     assert "1 kinds within 3% beyond the noise. Closer than every simpler way in 1" in text
-    assert r"| two: something | `a=b\|c` | 0.0 | 0.0 | 0.0% | +20.0% | 20.0% |" in text
+    assert "Other programs took up to 1.2% of the processors" in text
+    row = r"| two: something | `a=b\|c` | 0.0 | 0.0 | 0.0% | +20.0% | 20.0% | not as close |"
+    assert row in text
     assert list(table([], {"one": "why"})) == ["one could not be foretold: why\n"]

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -30,9 +31,10 @@ def known_wait(x: torch.Tensor, micros: int) -> torch.Tensor:
 class Shape:
     """A perceptron of equal layers, trained on a batch in parts, on all ranks alike.
 
-    `known_us` is what `known::wait` takes behind each layer, forward and backward; on rank r
-    `slower[r]` times as long. `late_us` is how late a rank asks for each all-reduce. Gradients of
-    so many layers as a `bucket` has are summed at once, beside the backward pass if they `overlap`.
+    `known_us` is what `known::wait` takes behind each layer, forward and backward. On rank r all
+    computing takes `slower[r]` times as long. `late_us` is how late a rank asks for each
+    all-reduce. Gradients of so many layers as a `bucket` has are summed at once, beside the
+    backward pass if they `overlap`.
     """
 
     layers: int = 4
@@ -81,7 +83,7 @@ class _Training:
                 self._micro_batch(last=number == self._shape.micro_batches - 1)
         self._wait()
         for layer in self._layers:
-            with record_function("layer update"), torch.no_grad():
+            with record_function("layer update"), self._slowly(), torch.no_grad():
                 for weight in layer.weights:
                     weight.sub_(weight.grad, alpha=1e-3)
                     weight.grad = None
@@ -89,7 +91,7 @@ class _Training:
     def _micro_batch(self, last: bool) -> None:
         x, kept = self._inputs, []
         for layer in self._layers:
-            with record_function("layer forward"):
+            with record_function("layer forward"), self._slowly():
                 x = x.detach().requires_grad_()
                 y = layer.forward(x)
                 kept.append((x, y))
@@ -98,15 +100,25 @@ class _Training:
         ready: list[torch.Tensor] = []
         for place, (layer, (x, y)) in enumerate(zip(self._layers[::-1], kept[::-1], strict=True)):
             with record_function("layer backward"):
-                torch.autograd.backward(y, gradient)
-                gradient = self._known(x.grad)
+                with self._slowly():
+                    torch.autograd.backward(y, gradient)
+                    gradient = self._known(x.grad)
                 ready += [weight.grad for weight in layer.weights] if last else []
                 if (place + 1) % self._shape.bucket == 0:
                     self._sum(ready)
                     ready = []
 
+    @contextmanager
+    def _slowly(self) -> Iterator[None]:
+        """What a slower rank does takes longer in proportion: it sleeps for the rest."""
+        began = time.perf_counter()
+        yield
+        rest = self._shape.slower[self._rank] - 1
+        if rest > 0:
+            time.sleep(rest * (time.perf_counter() - began))
+
     def _known(self, x: torch.Tensor) -> torch.Tensor:
-        micros = round(self._shape.known_us * self._shape.slower[self._rank])
+        micros = self._shape.known_us
         return torch.ops.known.wait(x.detach(), micros) if micros else x
 
     def _sum(self, gradients: list[torch.Tensor]) -> None:

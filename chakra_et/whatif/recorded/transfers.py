@@ -8,10 +8,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.model import TraceSet
-from chakra_et.replay.columns import columns_of
-from chakra_et.replay.matching import match_communication
-from chakra_et.replay.planning import clock_offsets
-from chakra_et.replay.transfers import transfer_times
+from chakra_et.replay.meetings import Meetings
 
 INTERPOLATED: Final = "interpolated"
 EXTRAPOLATED: Final = "extrapolated"
@@ -20,20 +17,11 @@ RECORDED: Final = "recorded"
 
 def common_times(traces: TraceSet) -> dict[tuple[int, int], int]:
     """Of each communication that all members recorded, what it took for all, by rank and row."""
-    if len(traces) < 2:
-        return {}
-    ranks = [columns_of(trace) for trace in traces.values()]
-    place = {rank: i for i, rank in enumerate(traces)}
-    matches = [
-        (match, {place[rank]: row for rank, row in match.members.items()})
-        for match in match_communication(traces).matches
-    ]
-    offsets, _ = clock_offsets(ranks, [rows for _, rows in matches])
-    durations = [columns.duration for columns in ranks]
-    common = transfer_times(ranks, durations, offsets, matches, None).common.tolist()
+    meetings = Meetings.of(traces)
+    common = meetings.recorded().common.tolist()
     return {
         (rank, row): ns
-        for (match, _), ns in zip(matches, common, strict=True)
+        for (match, _), ns in zip(meetings.matches, common, strict=True)
         for rank, row in match.members.items()
     }
 
