@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.model import TimeParts
 from chakra_et.replay.engine import Times
 from chakra_et.replay.meetings import Meetings
@@ -53,16 +54,19 @@ def settled(
         found = timeline.stretch()
         # Half of the way: a step that goes too far would be taken back by the next one.
         by = found if by is None else by.towards(found)
-        before, parts = (
-            parts,
-            [
-                replace(part, ns=np.rint(part.ns * longer).astype(np.int64))
-                for part, longer in zip(alone, by.parts, strict=True)
-            ],
-        )
+        before = _durations(parts, now)
+        parts = [
+            replace(part, ns=np.rint(part.ns * longer).astype(np.int64))
+            for part, longer in zip(alone, by.parts, strict=True)
+        ]
         now = transfers.longer(by.transfers, [len(rows) for rows in met.members])
         layout, times = timed(parts, now)
-        moved = sum(int(np.abs(a.ns - b.ns).sum()) for a, b in zip(before, parts, strict=True))
-        if moved <= _STAYS * sum(int(part.ns.sum()) for part in parts):
+        durations = _durations(parts, now)
+        if np.abs(durations - before).sum() <= _STAYS * durations.sum():
             break
     return parts, layout, times
+
+
+def _durations(parts: Sequence[TimeParts], transfers: Transfers) -> Rows:
+    """All durations of all ranks, and those of all transfers."""
+    return np.concatenate([*(part.ns for part in parts), transfers.common])
