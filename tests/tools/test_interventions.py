@@ -35,6 +35,13 @@ def test_a_simpler_way_that_is_closer_counts_beyond_the_noise_alone() -> None:
     assert far.verdict == "not as close"
 
 
+def test_as_close_as_a_simpler_way_is_not_closer() -> None:
+    alike = foretold("alike", [100.0] * 5, 103.0, 103.0)
+    assert alike.better()
+    assert not alike.closer
+    assert alike.verdict == "as close"
+
+
 def test_the_table_counts_and_says_what_failed() -> None:
     found = [foretold("one", [100.0] * 5, 101.0, 50.0), foretold("two", [100.0] * 5, 120.0, 100.0)]
     text = "\n".join(table(found, {"three": "ranks wait for each other"}))
