@@ -116,7 +116,8 @@ def main() -> int:
     parser.add_argument("--row", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.row:
-        print(row(*given.row, given.runs))
+        title, name = given.row
+        print(row(title, name, given.runs))
         return 0
     rows = {} if given.print else rows_of(TARGET.read_text())
     for part in PARTS:
