@@ -47,22 +47,29 @@ def blocks(path: str | Path, repairs: Repairs | None = None) -> Iterator[bytes]:
 def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
     file_path, member = located(Path(path))
     with _opened(file_path) as file:
-        size = file.seek(0, 2)
-        file.seek(0)
-        total = checked = 0
-        for block in _plain(Path(path), file, member, repairs):
-            total += len(block)
-            if total > _BOMB_BYTES and total > _BOMB_RATIO * size:
-                raise FormatError(
-                    f"the file unpacks to more than {_BOMB_RATIO} times its size",
-                    path=path,
-                    remedy="Traces do not compress that well. If this is one, unpack it first.",
-                )
-            note_progress(total)
-            if total >= checked + _CHECK_BYTES:
-                checked = total
-                require(path, 0)
-            yield block
+        yield from _blocks_of(Path(path), file, member, repairs)
+
+
+def _blocks_of(
+    path: Path, file: BinaryIO, member: str | None, repairs: Repairs | None
+) -> Iterator[bytes]:
+    """The plain content of an open file, or of a member of it."""
+    size = file.seek(0, 2)
+    file.seek(0)
+    total = checked = 0
+    for block in _plain(path, file, member, repairs):
+        total += len(block)
+        if total > _BOMB_BYTES and total > _BOMB_RATIO * size:
+            raise FormatError(
+                f"the file unpacks to more than {_BOMB_RATIO} times its size",
+                path=path,
+                remedy="Traces do not compress that well. If this is one, unpack it first.",
+            )
+        note_progress(total)
+        if total >= checked + _CHECK_BYTES:
+            checked = total
+            require(path, 0)
+        yield block
 
 
 def head(path: str | Path, count: int) -> bytes:
@@ -83,35 +90,37 @@ def read_all(path: str | Path) -> bytes:
 
     Raises ChakraError where that is more than memory has room for, with what will be made of it.
     """
-    whole = _unpacked(path)
-    if whole is not None:
-        return whole
-    parts: list[bytes] = []
-    total = checked = 0
-    for block in blocks(path):
-        parts.append(block)
-        total += len(block)
-        if total >= checked + _CHECK_BYTES:
-            checked = total
-            require(path, _WHOLE_FACTOR * total)
+    note_input(path)
+    file_path, member = located(Path(path))
+    with _opened(file_path) as file:
+        if _is_unpacked(file_path, file, member):
+            return _whole(path, file)
+        parts: list[bytes] = []
+        total = checked = 0
+        for block in _blocks_of(Path(path), file, member, None):
+            parts.append(block)
+            total += len(block)
+            if total >= checked + _CHECK_BYTES:
+                checked = total
+                require(path, _WHOLE_FACTOR * total)
     return b"".join(parts)
 
 
-def _unpacked(path: str | Path) -> bytes | None:
-    """The content of a file that lies on the disk as it is, read without a copy; else None."""
-    file_path, member = located(Path(path))
+def _is_unpacked(file_path: Path, file: BinaryIO, member: str | None) -> bool:
+    """Whether a file lies on the disk as it is."""
     if member is not None or is_opened(file_path) or url_of(file_path) is not None:
-        return None
-    with _opened(file_path) as file:
-        start = file.read(_START_BYTES)
-        if is_zip(start) or Gzip.begins(start) or Zstd.begins(start) or is_tar(start):
-            return None
-        size = file.seek(0, 2)
-        file.seek(0)
-        note_input(path)
-        require(path, (1 + _WHOLE_FACTOR) * size)
-        note_progress(size)
-        return file.read()
+        return False
+    start = file.read(_START_BYTES)
+    return not (is_zip(start) or Gzip.begins(start) or Zstd.begins(start) or is_tar(start))
+
+
+def _whole(path: str | Path, file: BinaryIO) -> bytes:
+    """The content of an open file, without a copy."""
+    size = file.seek(0, 2)
+    file.seek(0)
+    require(path, (1 + _WHOLE_FACTOR) * size)
+    note_progress(size)
+    return file.read()
 
 
 def plain_bytes(path: str | Path) -> int:
