@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from chakra_et.columns import NO_ROW, Rows, count_up
 from chakra_et.definitions import Kind
 from chakra_et.model import (
-    AttributeColumn,
-    AttributeTable,
     EdgeKind,
     Edges,
     Nodes,
@@ -26,9 +23,10 @@ from chakra_et.model import (
     set_time_parts,
     time_parts,
 )
-from chakra_et.passes.edit import REFERENCES, drop_attribute, rebuilt
+from chakra_et.passes.edit import drop_attribute, rebuilt
 from chakra_et.scale.changes import set_plain
 from chakra_et.whatif.chains import CHAINS, program_order
+from chakra_et.whatif.extended import extended
 
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "own_start_ns",
                   "sync_on")  # fmt: skip
@@ -222,7 +220,7 @@ class Surgery:
         if not self._changed:
             return self.trace
         like = np.concatenate(self._like)
-        nodes = _extended(self.trace.nodes, like)
+        nodes = extended(self.trace.nodes, like)
         nodes.start_ns[list(self._starts_ns)] = list(self._starts_ns.values())
         for name, told in self._numbers.items():
             rows = np.array(sorted(told), np.int64)
@@ -361,44 +359,3 @@ def set_plain_number(nodes: Nodes, name: str, rows: Rows, values: list[int]) -> 
     kind = columns[0].key.kind if columns and columns[0].key.kind is not None else Kind.INT64
     holder = Trace(nodes, Edges.empty(len(nodes)))
     set_plain(holder, name, kind, rows, values)
-
-
-def _extended(nodes: Nodes, like: Rows) -> Nodes:
-    """Nodes with copies behind them: row r is like row `like[r]`, and copies have other ids."""
-    count, more = len(nodes), len(like) - len(nodes)
-    first = int(nodes.id.max(initial=0)) + 1
-    table = nodes.attributes
-    columns = [_extended_column(column, like, count) for column in table.columns]
-    attributes = AttributeTable(len(like), columns, list(table.layouts), table.layout[like].copy())
-
-    def taken(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.asarray(column[like])
-
-    made = Nodes(
-        id=np.concatenate([nodes.id, np.arange(first, first + more, dtype=np.uint64)]),
-        type=taken(nodes.type),
-        name_code=taken(nodes.name_code),
-        names=list(nodes.names),
-        start_ns=taken(nodes.start_ns),
-        duration_ns=taken(nodes.duration_ns),
-        input_code=taken(nodes.input_code),
-        output_code=taken(nodes.output_code),
-        texts=nodes.texts,
-        attributes=attributes,
-        extra=dict(nodes.extra),
-        exact_start=taken(nodes.exact_start),
-        exact_duration=taken(nodes.exact_duration),
-    )
-    for name in REFERENCES:
-        drop_attribute(made.attributes, name, np.arange(count, len(like)))
-    return made
-
-
-def _extended_column(column: AttributeColumn, like: Rows, count: int) -> AttributeColumn:
-    """A column whose copied rows have the values of those that they are like."""
-    place = np.full(count, -1, np.int64)
-    place[column.rows] = np.arange(len(column.rows))
-    taken = place[like[count:]]
-    rows = np.concatenate([column.rows, count + np.flatnonzero(taken >= 0)])
-    return AttributeColumn(column.key, rows, column.part(np.concatenate(
-        [np.arange(len(column.rows)), taken[taken >= 0]])).values)  # fmt: skip
