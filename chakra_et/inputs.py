@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -210,11 +208,7 @@ def read_both(
     with_host, beside = host is not None, not in_worker() and usable_cores() > 1
     if host is not None and device is not None and beside:
         if kernel() is not None:
-            with ThreadPoolExecutor(1) as pool:
-                # The context knows which inputs are protected.
-                part = partial(device.read_part, chosen, strict, with_host)
-                profile = pool.submit(copy_context().run, part)
-                return host.read(strict), profile.result()
+            return _by_two_threads(host, device, chosen, strict)
         if device.is_large:
             with Worker(__name__, "read_input", device, strict, chosen, with_host) as worker:
                 return host.read(strict), worker.result()
@@ -227,3 +221,16 @@ def read_both(
 def read_input(given: Input, strict: bool, chosen: Chosen | None, with_host: bool) -> Any:
     """What an input holds; for another process."""
     return given.read_part(chosen, strict, with_host)
+
+
+def _by_two_threads(
+    host: Input, device: Input, chosen: Chosen | None, strict: bool
+) -> tuple[HostTrace, DeviceTrace]:
+    # Most commands read one file, and start sooner without what pools of threads bring along.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        # The context knows which inputs are protected.
+        run = copy_context().run
+        profile = pool.submit(run, device.read_part, chosen, strict, True)
+        return host.read(strict), profile.result()
