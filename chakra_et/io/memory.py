@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import re
@@ -100,6 +101,16 @@ def limit_memory(more_bytes: int) -> None:
         wanted = min(wanted, hard)
     with suppress(OSError, ValueError, OverflowError):
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, which the C library keeps else in part.
+
+    That takes a few milliseconds, and is worth them before much is taken that stays. Where the
+    library has no such call (only glibc does), nothing happens.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def size_in_bytes(text: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chakra_et.graph import redundant_edges
+from chakra_et.io.memory import give_back
 from chakra_et.linker.communication.accounts import Told
 from chakra_et.linker.communication.communication import communicate
 from chakra_et.linker.communication.process_groups import find_groups
@@ -19,7 +20,7 @@ from chakra_et.linker.output.assemble import assemble
 from chakra_et.linker.output.explain import tell
 from chakra_et.linker.output.further_nodes import with_further_nodes
 from chakra_et.linker.output.order import forward_order
-from chakra_et.linker.output.report import Report, make_report
+from chakra_et.linker.output.report import Report, added_nodes, make_report
 from chakra_et.linker.time.own_time import in_own_time, late_warnings, own_time
 from chakra_et.model import Trace
 from chakra_et.recording import Recording
@@ -64,9 +65,12 @@ def link(
     order, edges = forward_order(found, recording.host, own, edges, notes.warnings)
     notes.warnings += late_warnings(found.table, found.streams, own)
     graph = with_further_nodes(found.table, order, edges, own, found.communications.kernels)
+    added = added_nodes(recording, graph)
+    give_back()  # Columns of the trace stay to the end, those of the steps before are gone.
     trace, evidence = assemble(graph, recording, found.waits.scopes, found.communications, groups)
+    del own, order, edges, graph  # What follows needs memory, too.
     kept = ~redundant_edges(trace)
     trace.edges, evidence = trace.edges.select(kept), evidence[kept]
     tell(trace, evidence)
-    report = make_report(recording, join, found, graph, groups, trace, evidence, notes)
+    report = make_report(recording, join, found, added, groups, trace, evidence, notes)
     return Linked(trace, report)

@@ -211,9 +211,9 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _first(key: AttributeKey) -> AttributeKey:
-    """The key of the first of the attributes that a repeated one repeats."""
-    return replace(key, occurrence=0)
+def _repeats(key: AttributeKey, first: AttributeKey) -> bool:
+    """Whether a key is that of a first attribute, or of one that repeats it in a node."""
+    return key.name == first.name and replace(key, occurrence=0) == first
 
 
 def _and(number: int, layout: tuple[int, ...]) -> tuple[int, ...]:
@@ -269,7 +269,10 @@ class AttributeTable:
         """
         rows = np.arange(len(self), dtype=np.int64) if rows is None else np.asarray(rows, np.int64)
         column = AttributeColumn(AttributeKey(name, kind), rows, values)
-        same = {n for n, other in enumerate(self.columns) if _first(other.key) == column.key}
+        same = {n for n, other in enumerate(self.columns) if _repeats(other.key, column.key)}
+        if not same:
+            self._append(column)
+            return
         repeated = np.array([len(same.intersection(layout)) for layout in self.layouts])
         occurrences = repeated[self.layout[rows]]
         for occurrence in np.flatnonzero(np.bincount(occurrences)).tolist():
@@ -279,6 +282,12 @@ class AttributeTable:
             part = column if whole else column.part(chosen, key)
             number = self._join(part)
             self._relayout(part.rows, partial(_and, number))
+
+    def _append(self, column: AttributeColumn) -> None:
+        """Add a column of an attribute that no node has yet; one of no nodes is left out."""
+        if len(column.rows):
+            self.columns.append(column)
+            self._relayout(column.rows, partial(_and, len(self.columns) - 1))
 
     def remove(self, column: AttributeColumn, rows: npt.NDArray[np.int64]) -> None:
         """Take the attribute of `column`, one of this table's, from the nodes of `rows`."""

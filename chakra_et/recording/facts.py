@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Final
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording.libraries import operation
@@ -52,17 +54,22 @@ class Facts:
         filled = self.kind is None and other.kind is not None
         if filled:
             self.name = other.name
-        for item in fields(self):
-            if item.name != "sources" and getattr(self, item.name) is None:
-                value = getattr(other, item.name)
-                setattr(self, item.name, value)
-                filled = filled or value is not None
+        for name in _MERGED:
+            value = getattr(other, name)
+            if value is not None and getattr(self, name) is None:
+                setattr(self, name, value)
+                filled = True
         if filled:
             self.sources += other.sources
 
     def copy(self) -> Facts:
         """The same, for somebody who adds what else is told."""
-        return replace(self, sources=[*self.sources])
+        same = copy(self)
+        same.sources = [*self.sources]
+        return same
+
+
+_MERGED: Final = tuple(item.name for item in fields(Facts) if item.name != "sources")
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from chakra_et.definitions import CollectiveType, NodeType
@@ -144,6 +145,7 @@ _NAMED_BYTES: Final[dict[str, int]] = {
 """Bytes of types that do not tell their width; of C++'s integers without `int` and the sign."""
 
 
+@lru_cache(1 << 12)
 def operation(name: str) -> CollectiveType | NodeType | None:
     """What a collective's name stands for; None if it is not communication or not known.
 

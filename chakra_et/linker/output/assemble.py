@@ -17,9 +17,11 @@ from chakra_et.linker.communication.process_groups import GroupTable
 from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Codes, guessed
 from chakra_et.linker.output.further_nodes import Graph
-from chakra_et.linker.time.owners import exclusive_ns, main_owners, owned_parts
+from chakra_et.linker.time.own_time import OwnTime
+from chakra_et.linker.time.owners import exclusive_ns, main_owners, moments, owned_parts
 from chakra_et.linker.time.polls import polling
 from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
+from chakra_et.model.time_parts import TimeParts
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role
 from chakra_et.recording import Kind as RecordKind
 from chakra_et.recording.libraries import RECV, SEND
@@ -29,7 +31,7 @@ JOIN_NAMES: Final = ("join of streams", "join of messages")
 """Nodes without work: between streams and calls that wait, and behind a kernel of messages."""
 _FACTS_ONLY: Final = (RecordKind.ROOT, RecordKind.GROUPS)
 """Kinds of host nodes that are no work."""
-_DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns")
+_DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns", "release_ns")
 _NO_TEXTS: Final = (b"[]", b"[]", b"[]")
 _NO_STRIDES: Final = (b"", b"[]")
 _DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.STRING}
@@ -46,52 +48,64 @@ def assemble(
 
     The second value is the `Evidence` of each edge.
     """
-    host, device, communication = recording.host, recording.device, communications.by_row
-    table, order, own = graph.table, graph.order, graph.own
-    edges, evidence = _edges(order, graph.edges)
-    parts = owned_parts(table, own.begin_ns, own.end_ns)
-    view = _View(table, host, device, order, main_owners(table, parts))
-    parts = parts.moved(view.place)
+    place = np.empty(len(graph.order), np.int64)
+    place[graph.order] = np.arange(len(place))
+    edges, evidence = _edges(place, graph.edges)
+    nodes, parts = _nodes(graph, place, recording, scopes, communications.by_row, groups.rank)
+    # All that nodes are made of is gone before the parts become texts.
+    set_time_parts(nodes, parts.moved(place))
+    return Trace(nodes, edges, _metadata(recording.host, recording.device, groups)), evidence
+
+
+def _nodes(
+    graph: Graph,
+    place: Rows,
+    recording: Recording,
+    scopes: dict[int, str],
+    communication: dict[int, Communication],
+    rank: int | None,
+) -> tuple[Nodes, TimeParts]:
+    """The nodes with all attributes but the parts of their times, and these, by activity."""
+    host, table, order, own = recording.host, graph.table, graph.order, graph.own
+    pieces = moments(table)
+    parts = owned_parts(table, pieces, own.begin_ns, own.end_ns)
+    owners, exclusive = main_owners(table, parts), exclusive_ns(table, pieces)
+    view = _View(table, host, recording.device, order, place, owners, exclusive)
+    del pieces
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
-    duration_ns = np.where(timed, own.end_ns[order] - own_start_ns, 0)
     nodes = Nodes(
         id=np.arange(1, len(order) + 1, dtype=np.uint64),
         type=_types(view, communication),
         name_code=view.name_code(),
         names=view.names(),
         start_ns=start_ns,
-        duration_ns=duration_ns,
+        duration_ns=np.where(timed, own.end_ns[order] - own_start_ns, 0),
         input_code=view.texts("inputs"),
         output_code=view.texts("outputs"),
         texts=[] if host is None else host.texts.in_order,
-        attributes=_attributes(view, communication, groups.rank),
+        attributes=_attributes(view, communication, rank),
         exact_start=timed,
         exact_duration=timed,
     )
     moved = np.flatnonzero(timed & (own_start_ns != start_ns))
     nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
-    released = np.where(own.release_ns == UNTIMED, 0, own.release_ns)[order]
-    delays = [(name, getattr(own, name)[order]) for name in _DELAYS]
-    for name, values in (*delays, ("release_ns", released)):
-        rows = np.flatnonzero(values)
-        nodes.attributes.add(name, Kind.INT64, values[rows], rows)
+    _add_delays(nodes.attributes, own, order)
     waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())
-    nodes.attributes.add(
-        "sync_on",
-        Kind.STRING,
-        [scope for _, scope in waiting],
-        np.array([row for row, _ in waiting], np.int64),
-    )
+    calls = np.array([row for row, _ in waiting], np.int64)
+    nodes.attributes.add("sync_on", Kind.STRING, [scope for _, scope in waiting], calls)
     further = np.argsort(view.place[graph.further])
-    nodes.attributes.add(
-        "same_kernel",
-        Kind.UINT64,
-        (view.place[graph.kernels] + 1).astype(np.uint64)[further],
-        view.place[graph.further][further],
-    )
-    set_time_parts(nodes, parts)
-    return Trace(nodes, edges, _metadata(host, device, groups)), evidence
+    kernels = (view.place[graph.kernels] + 1).astype(np.uint64)[further]
+    nodes.attributes.add("same_kernel", Kind.UINT64, kernels, view.place[graph.further][further])
+    return nodes, parts
+
+
+def _add_delays(attributes: AttributeTable, own: OwnTime, order: Rows) -> None:
+    """Why nodes begin or end when they do, where that is not what they wait for."""
+    for name in _DELAYS:
+        values = getattr(own, name)
+        rows = np.flatnonzero(((values != 0) & (values != UNTIMED))[order])
+        attributes.add(name, Kind.INT64, values[order[rows]], rows)
 
 
 class _View:
@@ -103,14 +117,16 @@ class _View:
         host: HostTrace | None,
         device: DeviceTrace | None,
         order: Rows,
+        place: Rows,
         rest_of: Rows,
+        exclusive_ns: Rows,
     ) -> None:
         self.table = table
         self.host = host
         self.device = device
         self.order = order
-        self.place = np.empty(len(order), np.int64)
-        self.place[order] = np.arange(len(order))
+        self.exclusive_ns = exclusive_ns[order]
+        self.place = place
         self.host_row = table.host[order]
         self.record = table.record[order]
         self.role = table.role[order]
@@ -169,13 +185,11 @@ def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[
     return types
 
 
-def _edges(order: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
+def _edges(place: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
     """The edges of the trace, and the `Evidence` of each.
 
     Of several between the same two nodes one is kept: a stated one, else the first.
     """
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
     target = place[np.concatenate([e.target for e in edges])]
     source = (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64)
     kind = np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges])
@@ -184,7 +198,7 @@ def _edges(order: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
     places = stated[Edges.in_rows(target[stated], source[stated], kind[stated])]
     evidence = evidence[places]
     columns = target[places], source[places], kind[places]
-    return Edges.from_rows(len(order), *columns, guessed(evidence)), evidence
+    return Edges.from_rows(len(place), *columns, guessed(evidence)), evidence
 
 
 def _attributes(
@@ -205,7 +219,7 @@ def _attributes(
 def _add_integers(
     attributes: AttributeTable, name: str, rows: Rows, values: Any, absent: int | None = None
 ) -> None:
-    if absent is not None:
+    if absent is not None and (values == absent).any():
         rows, values = rows[values != absent], values[values != absent]
     attributes.add(name, Kind.INT64, values, rows)
 
@@ -218,9 +232,9 @@ def _add_texts(
     pool: list[str],
 ) -> None:
     """Text by code; nodes whose text is empty get none."""
-    said = np.array([bool(text) for text in pool], np.bool_)
-    use = said[codes] if len(pool) else np.zeros(len(codes), np.bool_)
-    attributes.add(name, Kind.STRING, [pool[code] for code in codes[use].tolist()], rows[use])
+    texts = np.array([*pool, ""], object)
+    use = np.flatnonzero((texts != "")[codes])
+    attributes.add(name, Kind.STRING, texts[codes[use]].tolist(), rows[use])
 
 
 def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
@@ -238,10 +252,12 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     goes_on = (view.rest_of[np.argsort(view.rests)] + 1).astype(np.uint64)
     attributes.add("rest_of", Kind.UINT64, goes_on, rests)
     threads = threads[~np.isin(threads, rests)]
-    table = view.table
-    inclusive = np.where(table.lane != NO_ROW, table.end_ns - table.start_ns, 0)
-    for name, values in (("inclusive_ns", inclusive), ("exclusive_ns", exclusive_ns(table))):
-        _add_integers(attributes, name, threads, values[view.order[threads]])
+    table, lasting = view.table, view.order[threads]
+    inclusive = np.where(
+        table.lane[lasting] != NO_ROW, table.end_ns[lasting] - table.start_ns[lasting], 0
+    )
+    _add_integers(attributes, "inclusive_ns", threads, inclusive)
+    _add_integers(attributes, "exclusive_ns", threads, view.exclusive_ns[threads])
     polls = np.flatnonzero(polling(view.table, device)[view.order])
     attributes.add("polling", Kind.BOOL, np.ones(len(polls), np.bool_), polls)
     calls = rows[view.role[rows] != Role.OP]

@@ -122,13 +122,13 @@ def make_report(
     recording: Recording,
     join: HostJoin | None,
     found: Linkage,
-    graph: Graph,
+    added: dict[str, int],
     groups: GroupTable,
     trace: Trace,
     evidence: Codes,
     notes: Notes,
 ) -> Report:
-    """Count what became of every record of both inputs."""
+    """Count what became of every record of both inputs. `added` is as `added_nodes` gives it."""
     table, host, device = found.table, recording.host, recording.device
     communications = found.communications
     types, counts = np.unique(trace.nodes.type, return_counts=True)
@@ -146,7 +146,7 @@ def make_report(
         groups=list(groups.groups.values()),
         work_categories=frozenset() if device is None else device.has_work_of,
         evidence=counted(evidence),
-        added=_added(recording, graph),
+        added=added,
         clocks=notes.clocks,
         repairs=[
             *([] if host is None else host.repairs.as_list()),
@@ -158,7 +158,7 @@ def make_report(
     )
 
 
-def _added(recording: Recording, graph: Graph) -> dict[str, int]:
+def added_nodes(recording: Recording, graph: Graph) -> dict[str, int]:
     """Nodes that are no records, by what they stand for."""
     added = {
         UNRECORDED: 0 if recording.host is None else recording.host.stubs,

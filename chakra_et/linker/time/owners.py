@@ -51,9 +51,8 @@ def moments(table: Activities) -> Moments:
     return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
 
 
-def exclusive_ns(table: Activities) -> Rows:
+def exclusive_ns(table: Activities, pieces: Moments) -> Rows:
     """For how long each activity was the innermost one that was open on its thread."""
-    pieces = moments(table)
     own = np.flatnonzero(pieces.owner != GAP)
     # What somebody owns is followed by another piece of the same thread, a gap at the latest.
     took = pieces.begin_ns[own + 1] - pieces.begin_ns[own]
@@ -73,12 +72,12 @@ def main_owners(table: Activities, parts: TimeParts) -> Rows:
     return owner[table.rests]
 
 
-def owned_parts(table: Activities, begin_ns: Rows, end_ns: Rows) -> TimeParts:
+def owned_parts(table: Activities, pieces: Moments, begin_ns: Rows, end_ns: Rows) -> TimeParts:
     """The parts of the own times of all host activities, by row, in the order of time.
 
     An activity without own time, or whose own time is all its own, has no part.
     """
-    pieces, rows = moments(table), table.host_order
+    rows = table.host_order
     rows = rows[end_ns[rows] > begin_ns[rows]]
     lane = np.concatenate((pieces.lane, table.lane[rows], table.lane[rows]))
     time = np.concatenate((pieces.begin_ns, begin_ns[rows], end_ns[rows]))

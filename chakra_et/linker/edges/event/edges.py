@@ -157,15 +157,12 @@ def graph_edges(table: Activities, launched: Launched, told: Rows) -> EdgeList:
 def _previous_launch(thread: Rows, asked: Rows) -> Rows:
     """When each launch's thread made its launch before (equal times are one launch)."""
     order = np.lexsort((asked, thread))
-    result = np.full(len(thread), UNTIMED, np.int64)
-    last: dict[int, tuple[int, int]] = {}
-    threads, times = thread.tolist(), asked.tolist()
-    for place in order.tolist():
-        before, now = last.get(threads[place], (UNTIMED, UNTIMED))
-        if times[place] != now:
-            before, now = now, times[place]
-            last[threads[place]] = before, now
-        result[place] = before
+    thread, asked = thread[order], asked[order]
+    begins_thread = np.append(True, thread[1:] != thread[:-1])[: len(order)]
+    begins = np.flatnonzero(begins_thread | np.append(True, asked[1:] != asked[:-1])[: len(order)])
+    before = np.where(begins_thread[begins], UNTIMED, asked[begins - 1])
+    result = np.empty(len(order), np.int64)
+    result[order] = np.repeat(before, np.diff(np.append(begins, len(order))))
     return result
 
 

@@ -114,17 +114,19 @@ def _take(
     source, target = source[new], target[new]
     found.forward[target], found.by[target], found.named[target] = source, by, True
     waits = np.flatnonzero(table.lane[source] != table.lane[target])
-    # Of several inside an operation, the first in time counts, so it goes first. Above an operation
-    # that follows something already, all do: each is come to once.
+    # Of several inside an operation, the first in time counts. All climb one step at a time, and
+    # one that comes to where an earlier one has been goes no further.
     first = waits[np.lexsort((-waits, table.start_ns[target[waits]]))]
-    above, forward, taken = table.nested_in.tolist(), found.forward.tolist(), []
-    for followed, row in zip(source[first].tolist(), target[first].tolist(), strict=True):
-        outer = above[row]
-        while outer != NO_ROW and forward[outer] == NO_ROW:
-            forward[outer] = followed
-            taken.append(outer)
-            outer = above[outer]
-    found.forward[:], found.by[taken] = forward, by
+    by_turn = np.full(len(table), len(first), np.int64)
+    turn, outer = np.arange(len(first)), table.nested_in[target[first]]
+    while len(turn):
+        climbs = (outer != NO_ROW) & (found.forward[outer] == NO_ROW)
+        turn, outer = turn[climbs], outer[climbs]
+        np.minimum.at(by_turn, outer, turn)
+        goes_on = by_turn[outer] == turn
+        turn, outer = turn[goes_on], table.nested_in[outer[goes_on]]
+    taken = np.flatnonzero(by_turn < len(first))
+    found.forward[taken], found.by[taken] = source[first[by_turn[taken]]], by
 
 
 def forward_backward_joins(found: ForwardBackward, waits: Codes) -> list[JoinTally]:

@@ -179,21 +179,16 @@ def _busy_until(order: Rows, table: Activities, following: Rows, last: Mask) -> 
     For the last activity of a thread: when the last of all ended. Else the end of an annotation
     does not count, as it does nothing itself.
     """
-    does = np.where(table.annotates, UNTIMED, table.end_ns)
-    until = _last_end_before(order, table.lane, does, following, last)
-    return np.where(last, _last_end_before(order, table.lane, table.end_ns, following, last), until)
-
-
-def _last_end_before(order: Rows, lanes: Rows, ends: Rows, following: Rows, last: Mask) -> Rows:
-    """The last end on each activity's thread before the next start there, or of all."""
-    lane, end = lanes[order], ends[order]
-    sorted_by_end = np.lexsort((end, lane))
-    lanes_by_end, ends = lane[sorted_by_end], end[sorted_by_end]
-    limit = np.where(last, NEVER, following)
-    # Positions of (lane, limit) among (lane, end): lanes are contiguous in both.
-    starts = np.searchsorted(lanes_by_end, lane, "left")
-    position = search_in_lanes(lanes_by_end, ends, lane, limit)
-    return np.where(position > starts, ends[np.maximum(position - 1, 0)], UNTIMED)
+    lane = table.lane[order]
+    begins = np.flatnonzero(np.append(True, last[:-1]))
+    does = np.where(table.annotates, UNTIMED, table.end_ns)[order]
+    # Lanes ascend in the order of places, and so they do where ends are sorted within each.
+    ends = does[np.lexsort((does, lane))]
+    place = search_in_lanes(lane, ends, lane, np.where(last, NEVER, following)) - 1
+    first = np.repeat(begins, np.diff(np.append(begins, len(order))))
+    until = np.where(place >= first, ends[np.maximum(place, 0)], UNTIMED)
+    until[last] = np.maximum.reduceat(table.end_ns[order], begins)
+    return until
 
 
 @dataclass
