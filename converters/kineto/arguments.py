@@ -75,11 +75,10 @@ def read_arguments(device: DeviceTrace) -> None:
 def _read_communication(device: DeviceTrace) -> None:
     collectives: list[tuple[int, Facts]] = []
     operands: list[tuple[int, Operands]] = []
-    args = device.args
+    args, (one, other) = device.args, _OF_KERNELS
+    # Most work is none of communication: each piece is only searched.
     telling = [
-        row
-        for row in device.rows(Role.WORK).tolist()
-        if any(key in args[row] for key in _OF_KERNELS)
+        row for row in device.rows(Role.WORK).tolist() if one in args[row] or other in args[row]
     ]
     telling += [row for row in device.rows(Role.OP).tolist() if args[row]]
     for row in sorted(telling):

@@ -18,7 +18,7 @@ Integers = Callable[[list[Any], int], Rows]
 Side: TypeAlias = tuple[Rows, Rows, Rows, Rows]
 """Keys (group and id, two rows), processes, threads and times of one end of all arrows."""
 
-_PHASES: Final = ("s", "f")
+ARROW_PHASES: Final = ("s", "f")
 
 
 class ArrowReader:
@@ -32,7 +32,7 @@ class ArrowReader:
         self, categories: frozenset[str], least: int | None = None, *, across: bool = False
     ) -> None:
         self._categories, self._least, self._across = categories, least, across
-        self._columns: dict[str, list[list[Rows]]] = {phase: [] for phase in _PHASES}
+        self._columns: dict[str, list[list[Rows]]] = {phase: [] for phase in ARROW_PHASES}
 
     def add(self, events: list[Event], integers: Integers) -> None:
         """Take in the arrows among some records; `integers` reads ids. Ends without a time go."""
@@ -53,7 +53,7 @@ class ArrowReader:
         """
         order = sorted(self._categories)
         places = [order.index(name) if name in order else NO_ROW for name in names]
-        for phase, (category, *columns) in zip(_PHASES, sides, strict=True):
+        for phase, (category, *columns) in zip(ARROW_PHASES, sides, strict=True):
             if len(category) and max(places) != NO_ROW:
                 group = np.array(places, np.int64)[category]
                 ends = [column[group != NO_ROW] for column in columns]
@@ -78,7 +78,7 @@ class ArrowReader:
         Ends belong together by process and id. An id that is used again pairs in order of time, if
         it has as many beginnings as ends.
         """
-        sides = [_sorted(self._columns[phase]) for phase in _PHASES]
+        sides = [_sorted(self._columns[phase]) for phase in ARROW_PHASES]
         if self._across:
             return _fan_out(sides, base_time_ns)
         keys = np.concatenate([side[0] for side in sides], axis=1)

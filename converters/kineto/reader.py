@@ -16,7 +16,7 @@ import numpy.typing as npt
 from chakra_et.columns import Growing, Mask, Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
-from chakra_et.converters.kineto.arrows import ArrowReader
+from chakra_et.converters.kineto.arrows import ARROW_PHASES, ArrowReader
 from chakra_et.converters.kineto.categories import (
     DEVICE_CATEGORIES,
     FIRST_GRAPH_FLOW,
@@ -170,12 +170,13 @@ class Columns:
         self.counts.update(counts)
         if any(phase in _FURTHER for _, phase in counts):
             self._add_further(events)
+        arrows = [event for event in events if event.ph in ARROW_PHASES]
         if any(category in LAUNCH_FLOWS for category, _ in counts):
-            self.launch_flows.add(events, self._integers)
+            self.launch_flows.add(arrows, self._integers)
         if any(category in FORWARD_FLOWS for category, _ in counts):
-            self.forward_flows.add(events, self._integers)
+            self.forward_flows.add(arrows, self._integers)
         if any(category in GRAPH_FLOWS for category, _ in counts):
-            self.graph_flows.add(events, self._integers)
+            self.graph_flows.add(arrows, self._integers)
         self._add_spans([e for e in events if e.ph == "X" and e.cat not in LEFT_OUT])
 
     def _add_further(self, events: list[Event]) -> None:
@@ -188,10 +189,13 @@ class Columns:
     def _add_spans(self, spans: list[Event]) -> None:
         """Take in records that last."""
         times, spans = self._timed(spans)
-        categories = [event.cat for event in spans]
-        role = np.array([ROLES.get(category, NO_ROLE) for category in categories], np.uint8)
+        category = np.array(
+            list(map(self.categories.__getitem__, [e.cat for e in spans])), np.int64
+        )
+        roles = [ROLES.get(known, NO_ROLE) for known in self.categories]
+        role = np.array(roles, np.uint8)[category]
         self._put("role", role)
-        self._put("category", list(map(self.categories.__getitem__, categories)))
+        self._put("category", category)
         self._put("name", list(map(self.names.__getitem__, [e.name for e in spans])))
         self._put("pid", self._integers([e.pid for e in spans], 0))
         self._put("tid", self._integers([e.tid for e in spans], 0))
@@ -249,13 +253,13 @@ class Columns:
             texts = map(bytes, map(_SHAPES, op_args))
             shapes[ops] = list(map(self.shape_texts.__getitem__, texts))
         self._put("shapes", shapes)
-        carried = _is_carried(role)
-        self.args += [
-            bytes(text).decode("utf-8", "replace")
-            if keep or _tells_communication(event.name)
-            else ""
-            for text, keep, event in zip(raw, carried.tolist(), spans, strict=True)
-        ]
+        names = [event.name for event in spans]
+        tells = {name: _tells_communication(name) for name in set(names)}
+        carried = _is_carried(role) | np.array(list(map(tells.__getitem__, names)), np.bool_)
+        args = [""] * len(spans)
+        for row in np.flatnonzero(carried).tolist():
+            args[row] = bytes(raw[row]).decode("utf-8", "replace")
+        self.args += args
 
     def _decode(
         self,
@@ -265,7 +269,7 @@ class Columns:
         rows: Rows,
     ) -> list[Any]:
         try:
-            return decoder.decode(b"[" + b",".join([raw[row] for row in rows]) + b"]")
+            return decoder.decode(b"[" + b",".join([raw[row] for row in rows.tolist()]) + b"]")
         except (msgspec.DecodeError, RecursionError):
             return [self._decode_one(decoder, raw, row) for row in rows.tolist()]
 
