@@ -71,8 +71,8 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
             *host.warnings,
             f"{several(len(missing), 'node was', 'nodes were')} "
             "called by operations that the host trace lacks: an exception ended them, or they had "
-            f"not ended when the recording did; {count} nodes named <unrecorded parent N> stand for "
-            "these",
+            f"not ended when the recording did; {count} nodes named <unrecorded parent N> stand "
+            "for these",
         ],
         stubs=count,
     )
