@@ -200,37 +200,51 @@ def _attributes(table: AttributeTable, told: Sequence[AttributeColumn], rows: Ro
     layout = table.layout[rows].astype(np.int64) << len(told)
     for bit, column in enumerate(told):
         layout[column.rows - rows[0]] |= 1 << bit
-    distinct, group = np.unique(layout, return_inverse=True)
-    by_group = np.argsort(group, kind="stable")
-    borders = np.searchsorted(group[by_group], np.arange(len(distinct) + 1))
-    parts: dict[int, AttributeColumn] = {}
+    by_layout = np.argsort(layout, kind="stable")
+    begins = np.flatnonzero(np.diff(layout[by_layout], prepend=-1)).tolist()
+    parts: dict[int, _Part] = {}
+    added = [_Part(column, rows) for column in told]
     pieces: list[Iterator[bytes]] = []
-    for code, (start, end) in zip(distinct.tolist(), pairwise(borders.tolist()), strict=True):
+    for start, end in pairwise([*begins, len(rows)]):
+        code = int(layout[by_layout[start]])
         columns = []
         for number in table.layouts[code >> len(told)]:
             if number not in parts:
-                parts[number] = _between(table.columns[number], rows)
+                parts[number] = _Part(_between(table.columns[number], rows), rows)
             columns.append(parts[number])
-        columns += [column for bit, column in enumerate(told) if code >> bit & 1]
-        pieces.append(map(b"".join, _encode_together(columns, rows[by_group[start:end]])))
+        columns += [part for bit, part in enumerate(added) if code >> bit & 1]
+        pieces.append(map(b"".join, _encode_together(columns, by_layout[start:end])))
     result = [b""] * len(rows)
-    for place, piece in zip(by_group.tolist(), chain.from_iterable(pieces), strict=True):
+    for place, piece in zip(by_layout.tolist(), chain.from_iterable(pieces), strict=True):
         result[place] = piece
     return result
 
 
-def _encode_together(columns: Sequence[AttributeColumn], rows: Rows) -> Iterator[tuple[bytes, ...]]:
-    """For each of the rows, which all columns have, their attributes as pieces.
+class _Part:
+    """The part of a column that lies in rows without a gap, of which places are chosen."""
+
+    def __init__(self, column: AttributeColumn, rows: Rows) -> None:
+        self._column = column
+        # Looked up, not searched: each of many groups of places chooses from most columns.
+        self._number = np.zeros(len(rows), np.int64)
+        self._number[column.rows - rows[0]] = np.arange(len(column.rows))
+
+    def at(self, places: Rows) -> AttributeColumn:
+        """The column of some places among the rows, all of which have a value."""
+        if len(self._column.rows) == len(places):
+            return self._column
+        return self._column.part(self._number[places])
+
+
+def _encode_together(parts: Sequence[_Part], places: Rows) -> Iterator[tuple[bytes, ...]]:
+    """For each of the places, which all columns have, their attributes as pieces.
 
     Neighbouring columns of numbers become one piece.
     """
     outer = tag(fields.ATTR, BYTES)
     pieces: list[list[bytes]] = []
     blocks: list[Block] = []
-    for column in columns:
-        part = column
-        if len(column.rows) != len(rows):
-            part = column.part(np.searchsorted(column.rows, rows))
+    for part in (of_column.at(places) for of_column in parts):
         block = encode_block(part.key, part.values, outer)
         if block is not None:
             blocks.append(block)
@@ -241,7 +255,7 @@ def _encode_together(columns: Sequence[AttributeColumn], rows: Rows) -> Iterator
         pieces.append(encode_column(part, outer))
     if blocks:
         pieces.append(joined(blocks))
-    return zip(*pieces, strict=True) if pieces else iter([()] * len(rows))
+    return zip(*pieces, strict=True) if pieces else iter([()] * len(places))
 
 
 def _between(column: AttributeColumn, rows: Rows) -> AttributeColumn:
