@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 import numpy as np
 
-from chakra_et.columns import NO_ROW, Rows
+from chakra_et.columns import NEVER, NO_ROW, Rows
 from chakra_et.kernel import kernel
 from chakra_et.recording import DeviceTrace, Role
 
@@ -49,26 +47,35 @@ def enclosing(
         found: Rows = module.enclosing(*map(np.ascontiguousarray, (lane, start, end, order)), last)
         return found
     result = np.full(len(lane), NO_ROW, np.int64)
-    lanes, starts, ends = lane.tolist(), start.tolist(), end.tolist()
-    parents = result.tolist()
-    # What is open, inner ones last. Those that end no later than what began inside them are left
-    # out, as that one holds all that comes: so ends fall from each to the next.
-    open_now: list[int] = []
-    until: list[int] = []
-    current = None
-    for item in order.tolist():
-        if lanes[item] != current:
-            current = lanes[item]
-            open_now, until = [], []
-        while until and -until[-1] <= starts[item]:
-            open_now.pop()
-            until.pop()
-        if open_now:
-            inner = bisect_right(until, last - ends[item]) - 1
-            parents[item] = open_now[max(inner, 0)]
-        while until and -until[-1] <= ends[item]:
-            open_now.pop()
-            until.pop()
-        open_now.append(item)
-        until.append(-ends[item])
-    return np.array(parents, np.int64)
+    places = _around(lane[order], start[order], end[order], last)
+    inside = np.flatnonzero(places != NO_ROW)
+    result[order[inside]] = order[places[inside]]
+    return result
+
+
+def _around(lane: Rows, start: Rows, end: Rows, last: int) -> Rows:
+    """The same for intervals in their order, as places in it.
+
+    All of them go back at once, each from the one before it to those that end later and later. What
+    lies in between ends earlier, so that it is passed over.
+    """
+    places = np.arange(len(lane))
+    before = np.where(np.append(True, lane[1:] != lane[:-1])[: len(lane)], NO_ROW, places - 1)
+    ends = np.append(end, NEVER)  # which is that of `NO_ROW`, where all come to a halt
+    longer, rows = before.copy(), places
+    while len(rows):
+        rows = rows[ends[longer[rows]] <= end[rows]]
+        longer[rows] = longer[longer[rows]]
+    around: Rows = before.copy()
+    wanted, rows = np.maximum(end - last, start + 1), places
+    while len(rows):
+        rows = rows[ends[around[rows]] < wanted[rows]]
+        around[rows] = longer[around[rows]]
+    longest = np.where(longer == NO_ROW, places, longer)
+    while not np.array_equal(longest, further := longest[longest]):
+        longest = further
+    # Where none contains an interval, the one that goes on longest contains most of it.
+    rows = np.flatnonzero((around == NO_ROW) & (before != NO_ROW))
+    rows = rows[end[longest[before[rows]]] > start[rows]]
+    around[rows] = longest[before[rows]]
+    return around
