@@ -13,7 +13,7 @@ from chakra_et.converters.kineto import split_processes
 from chakra_et.errors import ChakraError
 from chakra_et.files import read, write
 from chakra_et.inputs import Input, open_input, read_both
-from chakra_et.io.memory import collection_paused
+from chakra_et.io.memory import collection_paused, give_back
 from chakra_et.io.output import make_directory, size_of
 from chakra_et.io.protected import inputs_protected, refuse_input
 from chakra_et.linker import link
@@ -79,6 +79,7 @@ class Conversion:
 
     def write(self, output: Path) -> None:
         """Write the trace, and say in the report where. Raises OutputError."""
+        give_back()  # What the trace was made of is gone.
         write(self.trace, output)
         self.output = output
         self.report.output = {

@@ -43,22 +43,25 @@ def redundant_edges(trace: Trace) -> Mask:
     rank = np.full(len(trace.nodes), len(trace.nodes), np.int64)
     rank[order] = np.arange(len(order))
     source, target = rank[edges.source], rank[edges.target]
+    waits = trace.nodes.attributes.present("sync_on")[edges.target]
+    place = edges.place
+    del edges  # There are several for each node.
     sound = target < len(trace.nodes)
     in_order = np.isin(kind, ORDER) & sound
     chain, linked = chains(len(trace.nodes), source, target, in_order)
     for same in WAITS:
         asked = sound & ~inferred & (kind == same)
         within = asked | in_order
-        redundant[edges.place] |= implied(chain, source, target, linked, within, asked)
+        redundant[place] |= implied(chain, source, target, linked, within, asked)
     within = sound & (kind != EdgeKind.CALL)
     guessed, of_threads = sound & inferred & ~np.isin(kind, FACTS), kind == EdgeKind.THREAD
     # When a call that waits is made does not follow from what it waits for.
-    awaited = (kind == EdgeKind.SYNC) & trace.nodes.attributes.present("sync_on")[edges.target]
+    awaited = (kind == EdgeKind.SYNC) & waits
     for asked, paths in (
         (guessed & ~of_threads, within),
         (guessed & of_threads, within & ~awaited),
     ):
-        redundant[edges.place] |= implied(chain, source, target, linked, paths, asked)
+        redundant[place] |= implied(chain, source, target, linked, paths, asked)
     return redundant
 
 

@@ -14,7 +14,6 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.tables.collectives import call_table
 from chakra_et.tables.grouping import Keys, codes
 from chakra_et.tables.table import Column
-from chakra_et.times import have_times
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Samples:
 
 
 def samples_of(traces: Mapping[int, Trace], model: str) -> Samples:
-    """The calls of all ranks of a run of one model that have a time.
+    """The calls of all ranks of a run of one model.
 
     A transfer takes the shortest duration of its members, and counts where all were recorded.
     """
@@ -73,8 +72,7 @@ def samples_of(traces: Mapping[int, Trace], model: str) -> Samples:
     for trace in traces.values():
         calls = calls_of(trace)
         computes = np.array([key.device != LINKS for key in calls.keys], np.bool_)
-        computes &= np.isin(np.arange(len(computes)), calls.call_of[have_times(trace)])
-        keys += [calls.keys[row] for row in np.flatnonzero(computes).tolist()]
+        keys += [key for key in calls.keys if key.device != LINKS]
         features.append(calls.features[computes])
         times.append(calls.took_ns[computes])
     moved = _transfers(traces)

@@ -113,6 +113,7 @@ def _find_waits(found: Linkage, recording: Recording, notes: Notes) -> None:
     stated = stated_waits(found.table, recording, found.communications.carriers)
     waits.syncs = EdgeList.joined([waits.syncs, stated])
     found.waits = waits
+    doubts.close()
 
 
 def _plain_edges(

@@ -85,6 +85,12 @@ class TimeParts:
         ns[own] = (duration_ns - others)[self.node[own]]
         return replace(self, ns=ns)
 
+    @property
+    def of_others(self) -> TimeParts:
+        """The parts that are not the own ones of nodes, and last: those that a file tells."""
+        told = ~self.own & (self.ns > 0)
+        return TimeParts(self.node[told], self.owner[told], self.ns[told])
+
     def moved(self, new_row: Rows) -> TimeParts:
         """The parts after nodes moved: row r went to `new_row[r]`."""
         node, owner = new_row[self.node], np.where(self.gap, GAP, new_row[self.owner])
@@ -135,12 +141,12 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
     nodes.__dict__.pop("self_ns", None)
     for column in nodes.attributes.named(NAME):
         nodes.attributes.remove(column, column.rows)
-    said = np.flatnonzero(~parts.own & (parts.ns > 0))
-    if len(said) == 0:
+    parts = parts.of_others
+    node, owner = parts.node, parts.owner
+    if len(node) == 0:
         return
-    node, owner = parts.node[said], parts.owner[said]
     rows, first = np.unique(node, return_index=True)
-    ids, gaps, ns, texts = nodes.id[owner], owner == GAP, parts.ns[said], []
+    ids, gaps, ns, texts = nodes.id[owner], parts.gap, parts.ns, []
     borders = np.append(first, len(node))
     for begin in range(0, len(rows), _MANY):
         of_some = borders[begin : begin + _MANY + 1]
@@ -148,7 +154,7 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
         texts += _in_words(ids[some], gaps[some], ns[some], of_some[:-1] - of_some[0])
     nodes.attributes.add(NAME, Kind.STRING, texts, rows)
     said_now = (nodes.id, *nodes.attributes.named(NAME))
-    nodes.__dict__[_KEPT] = said_now, (node, owner, parts.ns[said], [])
+    nodes.__dict__[_KEPT] = said_now, (node, owner, parts.ns, [])
 
 
 def _in_words(

@@ -54,6 +54,10 @@ class Doubts:
         # What waits for a transfer begins before that has ended.
         self._begin_ns[self._workers.waits] = table.end_ns[self._workers.waits]
 
+    def close(self) -> None:
+        """Test nothing any more: what steps have in common can go."""
+        del self._repeats
+
     def without_refuted(self, edges: EdgeList) -> EdgeList:
         """The edges that nothing refutes."""
         wrong, tried = self._test(edges, self._table.end_ns)

@@ -53,7 +53,8 @@ def assemble(
     edges, evidence = _edges(place, graph.edges)
     nodes, parts = _nodes(graph, place, recording, scopes, communications.by_row, groups.rank)
     # All that nodes are made of is gone before the parts become texts.
-    set_time_parts(nodes, parts.moved(place))
+    parts = parts.moved(place)
+    set_time_parts(nodes, parts)
     return Trace(nodes, edges, _metadata(recording.host, recording.device, groups)), evidence
 
 
@@ -65,12 +66,15 @@ def _nodes(
     communication: dict[int, Communication],
     rank: int | None,
 ) -> tuple[Nodes, TimeParts]:
-    """The nodes with all attributes but the parts of their times, and these, by activity."""
+    """The nodes with all attributes but the parts of times that are others', and these parts, by
+    activity.
+    """
     host, table, order, own = recording.host, graph.table, graph.order, graph.own
     pieces = moments(table)
     parts = owned_parts(table, pieces, own.begin_ns, own.end_ns)
     owners, exclusive = main_owners(table, parts), exclusive_ns(table, pieces)
     view = _View(table, host, recording.device, order, place, owners, exclusive)
+    parts = parts.of_others
     del pieces
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
