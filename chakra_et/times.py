@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Rows
+from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
-from chakra_et.model import GAP, EdgeKind, TimeParts, Trace, time_parts
+from chakra_et.model import GAP, UNKNOWN_NS, EdgeKind, TimeParts, Trace, time_parts
 
 _DEEPEST: Final = 1000
 """How deep calls are followed: callers in a circle, as damaged files may have them, have no end."""
@@ -30,6 +30,8 @@ class OperatorTime:
     to their ends. `wait_ns` is the part of these in which they waited for another thread or for a
     device and did nothing: it belongs to nobody and is not in `self_ns`. The profiler's self time
     is the sum of both. A timeline that was replayed no longer tells of waits.
+
+    `timed` of the calls have a time: a profile may know fewer threads than the host trace.
     """
 
     name: str | None
@@ -38,6 +40,7 @@ class OperatorTime:
     self_ns: int
     wait_ns: int
     total_ns: int
+    timed: int
 
 
 def operator_times(trace: Trace) -> list[OperatorTime]:
@@ -56,8 +59,9 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
     calls[again], total[again] = False, 0
     on_host = nodes.attributes.dense("is_cpu_op", False, np.bool_)
     key = 2 * nodes.name_code + on_host
-    sums = [np.zeros(2 * len(nodes.names), np.int64) for _ in range(4)]
-    for into, values in zip(sums, (calls, own, waited, total), strict=True):
+    timed = calls & have_times(trace)
+    sums = [np.zeros(2 * len(nodes.names), np.int64) for _ in range(5)]
+    for into, values in zip(sums, (calls, own, waited, total, timed), strict=True):
         np.add.at(into, key, values)
     # What only tells about the trace, such as its threads, ran nothing.
     ran = np.unique(key[nodes.type != NodeType.METADATA])
@@ -69,10 +73,17 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
     return sorted(found, key=lambda item: (-item.self_ns, item.name or ""))
 
 
+def have_times(trace: Trace) -> Mask:
+    """Which nodes somebody timed: a host trace knows more than the profile beside it, at times."""
+    nodes = trace.nodes
+    took = (nodes.duration_ns > 0) | nodes.attributes.present("inclusive_ns")
+    return np.asarray(took | (nodes.start_ns != UNKNOWN_NS))
+
+
 def _gaps(parts: TimeParts) -> list[OperatorTime]:
     ns = parts.ns[parts.owner == GAP]
     took = int(ns.sum())
-    return [OperatorTime(None, True, len(ns), took, 0, took)] if len(ns) else []
+    return [OperatorTime(None, True, len(ns), took, 0, took, len(ns))] if len(ns) else []
 
 
 def callers(trace: Trace) -> Rows:

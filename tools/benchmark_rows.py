@@ -1,218 +1,149 @@
-"""One row of the tables of docs/benchmark.md: a model and its program, measured in turns."""
+"""What samples of a model and of its program say: medians, errors and their intervals, as cells.
 
-# mypy: disable-error-code="attr-defined,import-not-found,no-untyped-call"
+An error is that of the medians of all samples. Samples of one process have more in common than
+those of several: where the memory of either side came to lie. So its interval comes from samples
+that are drawn again with their processes (a bootstrap of two stages).
+"""
 
 from __future__ import annotations
 
-import resource
 import statistics
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from typing import Final, TypeAlias
 
-from recording.ranks import run_ranks
-from recording.window import Step, record
+import numpy as np
 
-from chakra_et.benchmark.account import account_of
-from chakra_et.benchmark.certificate import OperatorTimes, times_of
-from chakra_et.benchmark.comms.all_ranks import run_all_ranks
-from chakra_et.benchmark.comms.job import prepare as job_of
-from chakra_et.benchmark.plan import Choice, Plan
-from chakra_et.benchmark.program import Style
-from chakra_et.benchmark.running import Settings, prepare, rehearsed
-from chakra_et.loading import load
+from chakra_et.benchmark.certificate import OperatorTimes
 
-STEPS = 2
-"""Steps of one recording."""
-PLAIN = 3
-"""Steps without the profiler, for each recording."""
-RANKS = 2
-LEAST_SHARE = 0.01
-LONG_NS = 50_000
-MOST_ERROR = 0.1
-TIMEOUT_S = 60.0
+LEAST_SHARE: Final = 0.01
+MOST_ERROR: Final = 0.1
+_DRAWS: Final = 2000
+_LEVELS: Final = (0.025, 0.975)
 
-RANKS_HEAD = [
-    "model", "operators", "in those above 50 us", "recorded (ms)", "run (ms)", "error",
-    "operators off by more than 10 %",
-]  # fmt: skip
-HEAD = [
-    *RANKS_HEAD, "page faults: recorded, run", "with recorded gaps (ms)", "error",
-    "without profiler: model (ms)", "run (ms)", "error",
-]  # fmt: skip
+Array: TypeAlias = np.ndarray
+Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass
-class Recordings:
-    """Recordings of a model and of its program; spans are those of a step, in ns."""
+class Samples:
+    """What one process measured of a model and of its program, in pairs that ran in turns."""
 
-    name: str
     operators: str
     """How many of the operators run."""
     long_share: float
-    recorded: list[OperatorTimes] = field(default_factory=list)
-    run: list[OperatorTimes] = field(default_factory=list)
+    """The share of the recorded time that is in long operators."""
+    own: dict[str, list[OperatorTimes]] = field(default_factory=dict)
+    """Operators by side, for each recording."""
+    values: dict[str, list[float]] = field(default_factory=dict)
+    """Series by name: spans of a step in ns, and page faults of a step."""
 
-    def cells(self) -> list[str]:
-        """The first cells of the row."""
-        model, again = self.spans()
-        error = _error(model, again)
-        spans = [_spread(model), _spread(again), error, self._off()]
-        return [self.name, self.operators, f"{self.long_share:.0%}", *spans]
-
-    def spans(self) -> tuple[list[float], list[float]]:
-        """The spans of both sides."""
-        model, again = ([t.span_ns / STEPS for t in side] for side in (self.recorded, self.run))
-        return model, again
-
-    def _off(self) -> str:
-        """Operators above a share of the time whose own time differs by more than a tenth.
-
-        Beside each stands how far the recordings themselves lie from their median.
-        """
-        total = statistics.median(sum(t.own_ns.values()) for t in self.recorded)
-        found, told = [], 0
-        for name in sorted({name for times in self.recorded for name in times.own_ns}):
-            model, again = (
-                [times.own_ns.get(name, 0) for times in side] for side in (self.recorded, self.run)
-            )
-            middle = statistics.median(model)
-            if middle < LEAST_SHARE * total:
-                continue
-            told += 1
-            error = statistics.median(again) / middle - 1
-            if abs(error) > MOST_ERROR:
-                own = f"{min(model) / middle - 1:+.0%} to {max(model) / middle - 1:+.0%}"
-                found.append(f"{name.removeprefix('aten::')} {error:+.0%} ({own})")
-        return f"{len(found)} of {told}" + (f": {', '.join(found)}" if found else "")
+    def add(self, name: str, *found: float) -> None:
+        """Append to a series."""
+        self.values.setdefault(name, []).extend(found)
 
 
-@dataclass
-class Measured(Recordings):
-    """What was measured of one model and its program in one process."""
-
-    recorded_faults: list[int] = field(default_factory=list)
-    """Page faults of each recorded step."""
-    run_faults: list[int] = field(default_factory=list)
-    with_gaps: list[int] = field(default_factory=list)
-    """Without the profiler, but with the pauses that were recorded with it."""
-    plain: list[int] = field(default_factory=list)
-    plain_run: list[int] = field(default_factory=list)
-
-    def cells(self) -> list[str]:
-        """All cells of the row."""
-        faults = (statistics.fmean(side) for side in (self.recorded_faults, self.run_faults))
-        return [
-            *super().cells(),
-            ", ".join(f"{count:,.0f}" for count in faults),
-            _spread(self.with_gaps),
-            _error(self.spans()[0], self.with_gaps),
-            _spread(self.plain),
-            _spread(self.plain_run),
-            _error(self.plain, self.plain_run),
-        ]
+Rounds: TypeAlias = Sequence[Samples]
+"""The samples of several processes, as many of each."""
+Cell: TypeAlias = Callable[[Rounds], str]
 
 
-def measure(name: str, make: Callable[[], Step], runs: int, folder: Path) -> Measured:
-    """Record a model, make its program, and record and time both in turns."""
-    step = make()
-    record(step, folder / "first")
-    trace, settings = load(folder / "first")[0], Settings(threads=1)
-    program = prepare(trace, settings)
-    execution = rehearsed(program, settings)
-    pausing = Settings(threads=1, style=Style(gaps=True))
-    paused = rehearsed(prepare(trace, pausing), pausing)
-    found = Measured(name, *_coverage([program.plan]))
-    for number in range(runs):
-        times, faults = _recorded(step, folder / f"model {number}")
-        found.recorded.append(times)
-        found.recorded_faults += faults
-        times, faults = _recorded(execution.iterate, folder / f"run {number}")
-        found.run.append(times)
-        found.run_faults += faults
-        for _ in range(PLAIN):
-            found.plain.append(_time_of(step))
-            found.plain_run.append(execution.iterate())
-            found.with_gaps.append(paused.iterate())
+@dataclass(frozen=True)
+class Error:
+    """How much longer the one takes than the other, with an interval of 95 %."""
+
+    share: float
+    interval: Interval
+
+    @classmethod
+    def of(cls, model: Array, again: Array) -> Error:
+        """Of two series, each with a row for each process."""
+        return cls(float(np.median(again) / np.median(model) - 1), _interval(model, again))
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.share:+.1%} ({low:+.1%} to {high:+.1%})"
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it is above the limit."""
+        return abs(self.share) > MOST_ERROR
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether no value within its interval is small enough."""
+        low, high = self.interval
+        return low > MOST_ERROR or high < -MOST_ERROR
+
+
+def _interval(model: Array, again: Array) -> Interval:
+    """Pairs are drawn together: both sides have seen the same of their machine."""
+    rounds, pairs = model.shape
+    random = np.random.default_rng(0)
+    which = random.integers(0, rounds, (_DRAWS, rounds, 1))
+    place = random.integers(0, pairs, (_DRAWS, rounds, pairs))
+    medians = (np.median(side[which, place], axis=(1, 2)) for side in (model, again))
+    first, second = medians
+    low, high = np.quantile(second / first - 1, _LEVELS).tolist()
+    return low, high
+
+
+def spread(name: str) -> Cell:
+    """The median of a series of times, with the least and the most, in ms."""
+
+    def cell(rounds: Rounds) -> str:
+        found = _series(rounds, name) / 1e6
+        return f"{np.median(found):.2f} ({found.min():.2f} to {found.max():.2f})"
+
+    return cell
+
+
+def error(model: str, again: str) -> Cell:
+    """The error of one series against another."""
+    return lambda rounds: str(Error.of(_series(rounds, model), _series(rounds, again)))
+
+
+def means(*names: str) -> Cell:
+    """Means of series of counts."""
+    return lambda rounds: ", ".join(f"{_series(rounds, name).mean():,.0f}" for name in names)
+
+
+def operators(rounds: Rounds) -> str:
+    """How many operators run."""
+    return rounds[0].operators
+
+
+def long_share(rounds: Rounds) -> str:
+    """The share of the recorded time in long operators."""
+    return f"{rounds[0].long_share:.0%}"
+
+
+def operators_off(rounds: Rounds) -> str:
+    """How many of the operators that matter are off, which, and for how many it is no chance."""
+    errors = operator_errors(rounds)
+    off = {name: found for name, found in errors.items() if found.too_large}
+    sure = sum(found.beyond_chance for found in off.values())
+    told = ", ".join(f"{name.removeprefix('aten::')} {found}" for name, found in off.items())
+    return f"{len(off)} of {len(errors)}" + (f", {sure} beyond chance: {told}" if off else "")
+
+
+def operator_errors(rounds: Rounds) -> dict[str, Error]:
+    """The errors of own times by operator, of those above a share of the time, by name."""
+    recorded = [times for each in rounds for times in each.own["recorded"]]
+    least = LEAST_SHARE * statistics.median(sum(times.own_ns.values()) for times in recorded)
+    found = {}
+    for name in sorted({name for times in recorded for name in times.own_ns}):
+        model, again = (
+            np.array([[times.own_ns.get(name, 0) for times in each.own[side]] for each in rounds])
+            for side in ("recorded", "run")
+        )
+        if np.median(model) >= max(least, 1):
+            found[name] = Error.of(model, again)
     return found
 
 
-def measure_ranks(name: str, make: Callable[[], Step], runs: int, folder: Path) -> Recordings:
-    """The same for a model on several ranks, each a process with one thread.
-
-    Times are the sums over the ranks' operators, and the mean of their spans.
-    """
-    _record_ranks(make, folder / "first")
-    traces = load(folder / "first")
-    job = job_of(traces)
-    plans = [prepare(trace, Settings(threads=1)).plan for trace in traces.values()]
-    found = Recordings(name, "", _coverage(plans)[1])
-    for number in range(runs):
-        _record_ranks(make, folder / f"model {number}", STEPS)
-        found.recorded.append(_of_ranks(folder / f"model {number}"))
-        again = folder / f"run {number}"
-        settings = Settings(threads=1, warmup=1, iterations=STEPS, record=again)
-        done = run_all_ranks(traces, job, settings, TIMEOUT_S)
-        found.run.append(_of_ranks(again))
-    accounts = [outcome.account for outcome in done.outcomes.values()]
-    run, of = sum(a.runs for a in accounts), sum(a.operations for a in accounts)
-    found.operators = f"{run} of {of}"
-    return found
-
-
-def _record_ranks(make: Callable[[], Step], folder: Path, steps: int = 1) -> None:
-    def program(rank: int) -> None:
-        record(make(), folder, steps=steps, rank=rank)
-
-    run_ranks([program], RANKS)
-
-
-def _of_ranks(folder: Path) -> OperatorTimes:
-    each = [times_of(trace, Choice()) for trace in load(folder).values()]
-    own, calls = (
-        {name: sum(side.get(name, 0) for side in sides) for side in sides for name in side}
-        for sides in ([t.own_ns for t in each], [t.calls for t in each])
-    )
-    return OperatorTimes(round(statistics.fmean(t.span_ns for t in each)), own, calls)
-
-
-def _coverage(plans: Sequence[Plan]) -> tuple[str, float]:
-    """How many operators run, and the share of the recorded time that is in long ones."""
-    accounts = [account_of(plan) for plan in plans]
-    run, of = sum(a.runs for a in accounts), sum(a.operations for a in accounts)
-    every = [operation.duration_ns for plan in plans for operation in plan.operations]
-    long = sum(ns for ns in every if ns >= LONG_NS)
-    return f"{run} of {of}", long / sum(a.recorded_span_ns for a in accounts)
-
-
-def _recorded(step: Callable[[], object], folder: Path) -> tuple[OperatorTimes, list[int]]:
-    """The times of a recording, and the page faults of each of its steps."""
-    faults: list[int] = []
-    record(partial(_count_faults, step, faults), folder, steps=STEPS)
-    return times_of(load(folder)[0], Choice()), faults[-STEPS:]
-
-
-def _count_faults(step: Callable[[], object], faults: list[int]) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    step()
-    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-
-
-def _time_of(step: Step) -> int:
-    begin = time.perf_counter_ns()
-    step()
-    return time.perf_counter_ns() - begin
-
-
-def _spread(values: Sequence[float]) -> str:
-    low, high = min(values) / 1e6, max(values) / 1e6
-    return f"{statistics.median(values) / 1e6:.2f} ({low:.2f} to {high:.2f})"
-
-
-def _error(model: Sequence[float], again: Sequence[float]) -> str:
-    return f"{statistics.median(again) / statistics.median(model) - 1:+.1%}"
+def _series(rounds: Rounds, name: str) -> Array:
+    return np.array([each.values[name] for each in rounds], np.float64)
 
 
 def line(cells: Iterable[str]) -> str:

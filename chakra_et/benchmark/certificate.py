@@ -24,6 +24,9 @@ class OperatorTimes:
     span_ns: int
     own_ns: dict[str, int]
     calls: dict[str, int]
+    python_ns: int = 0
+    """The own time of operators on classes of tensors written in Python, which are not among them:
+    it is Python's, and the operators that they call bear the same names."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Certificate:
             "recorded_span_ns": self.recorded.span_ns,
             "run_span_ns": round(self.run_span_ns),
             "span_error_share": self.span_error,
+            "recorded_python_ns": self.recorded.python_ns,
             "operators": self.table(0).as_dicts(),
         }
 
@@ -92,8 +96,11 @@ def times_of(trace: Trace, choice: Choice) -> OperatorTimes:
     tree = HostTree.of(trace)
     schemas = trace.nodes.attributes.dense("op_schema", "", object).tolist()
     window = nodes_in(tree, choice.window)
-    rows = np.flatnonzero(Candidates.of(tree, schemas).operators & window)
-    own = trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)[rows]
+    candidates = Candidates.of(tree, schemas)
+    every_own = trace.nodes.attributes.dense("exclusive_ns", 0, np.int64)
+    in_python = candidates.operators & window & candidates.in_python
+    rows = np.flatnonzero(candidates.operators & window & ~candidates.in_python)
+    own = every_own[rows]
     code = trace.nodes.name_code[rows]
     found, place = np.unique(code, return_inverse=True)
     names = [trace.nodes.names[name] for name in found.tolist()]
@@ -106,6 +113,7 @@ def times_of(trace: Trace, choice: Choice) -> OperatorTimes:
         int(tree.inclusive_ns[steps].sum()) if len(steps) else _span(tree, rows),
         dict(zip(names, sums.tolist(), strict=True)),
         dict(zip(names, calls.tolist(), strict=True)),
+        int(every_own[in_python].sum()),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from chakra_et.benchmark.arguments import WIDTHS, View
 from chakra_et.benchmark.demands import demands
 from chakra_et.benchmark.fill import Fill
 from chakra_et.benchmark.program import Program
@@ -149,20 +150,13 @@ class Execution:
         self._make(self.program.steps[number].run)
 
     def _restore(self, number: int) -> None:
-        """Where an operation returned another shape than recorded, go on with the recorded one."""
+        """Go on with a tensor as recorded where an operation returned one of another kind."""
         for view in self._returned(number):
-            shown = self.program.plan.views[view]
-            tensor = self.tensors[view]
-            if tensor is not None and tuple(tensor.shape) == shown.shape:
-                continue
-            self.program.restore(number, view)
-            self._make(self.program.steps[number].run, -1)
-            why = (
-                "nothing where a tensor was recorded"
-                if tensor is None
-                else "another shape than recorded"
-            )
-            self.changed.append((number, f"it returned {why}"))
+            other = _difference(self.tensors[view], self.program.plan.views[view])
+            if other:
+                self.program.restore(number, view)
+                self._make(self.program.steps[number].run, -1)
+                self.changed.append((number, f"it returned {other}"))
 
     def _returned(self, number: int) -> Iterator[int]:
         operation = self.program.plan.operations[number]
@@ -171,6 +165,21 @@ class Execution:
         for view in dict.fromkeys(refs(operation.outputs)):
             if view not in taken and f"t[{view}]" in assigned:
                 yield view
+
+
+def _difference(tensor: Any, seen: View) -> str:
+    """What was returned in place of what was recorded; nothing to say where it is the same.
+
+    The type differs where a recorded tensor without dimensions was a number of Python: numbers do
+    not decide of which type a result is, and no recording tells them from tensors.
+    """
+    if tensor is None:
+        return "nothing where a tensor was recorded"
+    if tuple(tensor.shape) != seen.shape:
+        return "another shape than recorded"
+    if seen.dtype in WIDTHS and str(tensor.dtype) != f"torch.{seen.dtype}":
+        return "another type than recorded"
+    return ""
 
 
 def _first_line(error: Exception) -> str:

@@ -51,8 +51,10 @@ class Candidates:
     composite: Mask
     """Operators that do nothing but call others."""
     choosing: Mask
-    """Those of them that would call others in a run without gradients, and operators on wrappers
-    of tensors (a DTensor, say), which have shapes and no memory: what their Python calls runs."""
+    """Those of them that would call others in a run without gradients, and operators in Python."""
+    in_python: Mask
+    """Operators on wrappers of tensors (a DTensor, say), which have shapes and no memory: what
+    their Python calls runs."""
 
     @classmethod
     def of(cls, tree: HostTree, schemas: list[str]) -> Candidates:
@@ -72,9 +74,10 @@ class Candidates:
         composite = np.array([text in composed for text in schemas], np.bool_)
         choosing = np.array([text in choose for text in schemas], np.bool_)
         is_python = np.array([name == _PYTHON for name in nodes.names] or [False])
-        choosing |= tree.holds(is_python[nodes.name_code])
+        in_python = tree.holds(is_python[nodes.name_code])
+        choosing |= in_python
         operators = on_host & (has_schema | recorded | kernels)
-        return cls(operators, communicates, kernels, composite, choosing)
+        return cls(operators, communicates, kernels, composite, choosing, in_python)
 
 
 def select(

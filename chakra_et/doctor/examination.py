@@ -82,7 +82,7 @@ def _told(capture: Capture) -> dict[str, Any]:
     return {
         "rank": capture.rank,
         "files": capture.files,
-        "host_nodes": None if host is None else len(host),
+        "host_nodes": None if host is None else host.recorded,
         "profile_records": None if device is None else sum(device.counts.values()),
         "steps": capture.steps,
     }

@@ -14,6 +14,7 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.tables.collectives import call_table
 from chakra_et.tables.grouping import Keys, codes
 from chakra_et.tables.table import Column
+from chakra_et.times import have_times
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Samples:
 
 
 def samples_of(traces: Mapping[int, Trace], model: str) -> Samples:
-    """The calls of all ranks of a run of one model.
+    """The calls of all ranks of a run of one model that have a time.
 
     A transfer takes the shortest duration of its members, and counts where all were recorded.
     """
@@ -72,7 +73,8 @@ def samples_of(traces: Mapping[int, Trace], model: str) -> Samples:
     for trace in traces.values():
         calls = calls_of(trace)
         computes = np.array([key.device != LINKS for key in calls.keys], np.bool_)
-        keys += [key for key in calls.keys if key.device != LINKS]
+        computes &= np.isin(np.arange(len(computes)), calls.call_of[have_times(trace)])
+        keys += [calls.keys[row] for row in np.flatnonzero(computes).tolist()]
         features.append(calls.features[computes])
         times.append(calls.took_ns[computes])
     moved = _transfers(traces)

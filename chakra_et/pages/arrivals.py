@@ -92,7 +92,8 @@ def _causes(run: Run, matches: list[Match]) -> dict[str, str]:
 
 
 def _meeting(run: Run, members: dict[int, int], place: str, size: int) -> Meeting | None:
-    if not all(run.ranks[rank].shown[row] for rank, row in members.items()):
+    together = len(members) > 1  # groups of a single rank communicate with nobody
+    if not together or not all(run.ranks[rank].shown[row] for rank, row in members.items()):
         return None
     starts = {rank: int(run.ranks[rank].start[row]) for rank, row in members.items()}
     last = max(starts, key=lambda rank: (starts[rank], -rank))

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chakra_et.columns import Rows
+from chakra_et.columns import Mask, Rows, no_rows
 from chakra_et.model import Trace
 from chakra_et.tables.grouping import Keys, codes
 from chakra_et.tables.places import Places
-from chakra_et.tables.table import Table, texts
+from chakra_et.tables.table import Column, Table, known, texts
 from chakra_et.tables.work import work_of
+from chakra_et.times import have_times
 
 
 def latency_table(traces: Mapping[int, Trace]) -> Table:
@@ -23,12 +24,16 @@ def latency_table(traces: Mapping[int, Trace]) -> Table:
     """
     items: list[tuple[str, bytes, bytes, bytes, bytes, str]] = []
     times: list[Rows] = []
+    timed: list[Mask] = []
     for trace in traces.values():
-        keys, took = _calls(trace)
+        keys, took, known_here = _calls(trace)
         items += keys
         times.append(took)
+        timed.append(known_here)
     code, distinct = codes(items)
-    spread = Keys.of(code).spread(np.concatenate([*times, np.zeros(0, np.int64)]), (50, 95, 99))
+    spread = _spread(
+        code, np.concatenate([*times, no_rows()]), np.concatenate([*timed, no_rows() > 0])
+    )
     work = [work_of(*key[:5]) for key in distinct]
     columns = {
         "operator": texts([key[0] for key in distinct]),
@@ -42,8 +47,26 @@ def latency_table(traces: Mapping[int, Trace]) -> Table:
     return Table("latencies", columns, "flops and moved_bytes are of one call").by("total_ns")
 
 
-def _calls(trace: Trace) -> tuple[list[tuple[str, bytes, bytes, bytes, bytes, str]], Rows]:
-    """Operator, shapes, types of inputs and outputs, and place of each call; and what it took."""
+def _spread(code: Rows, ns: Rows, timed: Mask) -> dict[str, Column]:
+    """The times of calls of each code; of those without a time, their number is known."""
+    keys = Keys.of(code)
+    some = np.unique(code[timed])
+    there = np.isin(np.arange(len(keys)), some)
+    columns: dict[str, Column] = {}
+    for name, values in Keys.of(code[timed]).spread(ns[timed], (50, 95, 99)).items():
+        whole = np.zeros(len(keys), values.dtype)
+        whole[some] = values
+        columns[name] = known(whole, there)
+    return columns | {"count": keys.count()}
+
+
+def _calls(
+    trace: Trace,
+) -> tuple[list[tuple[str, bytes, bytes, bytes, bytes, str]], Rows, Mask]:
+    """Operator, shapes, types of inputs and outputs, and place of each call; and what it took.
+
+    The last value says which calls have a time.
+    """
     nodes, places = trace.nodes, Places(trace)
     rows = np.flatnonzero(places.operator & (nodes.input_code >= 0))
     inclusive = nodes.attributes.dense("inclusive_ns", -1, np.int64)
@@ -63,7 +86,8 @@ def _calls(trace: Trace) -> tuple[list[tuple[str, bytes, bytes, bytes, bytes, st
     devices = rows[calls[rows]]
     keys = [key(row, "host") for row in rows.tolist()]
     keys += [key(row, "device") for row in devices.tolist()]
-    return keys, np.concatenate((took, on_device[devices]))
+    timed = np.append(have_times(trace)[rows], np.ones(len(devices), np.bool_))
+    return keys, np.concatenate((took, on_device[devices])), timed
 
 
 def _text(data: bytes) -> str:

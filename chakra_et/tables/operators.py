@@ -28,11 +28,12 @@ def operator_table(traces: Mapping[int, Trace]) -> Table:
     sums: dict[tuple[str, bool], list[int]] = {}
     for trace in traces.values():
         for item in operator_times(trace):
-            entry = sums.setdefault((_name(item), item.on_host), [0, 0, 0, 0])
-            for place, value in enumerate((item.calls, item.self_ns, item.wait_ns, item.total_ns)):
+            entry = sums.setdefault((_name(item), item.on_host), [0] * 5)
+            told = item.calls, item.self_ns, item.wait_ns, item.total_ns, item.timed
+            for place, value in enumerate(told):
                 entry[place] += value
-    numbers = np.array(list(sums.values()), np.int64).reshape(-1, 4)
-    calls, own, wait, total = numbers.T
+    numbers = np.array(list(sums.values()), np.int64).reshape(-1, 5)
+    calls, own, wait, total, timed = numbers.T
     host = np.array([on_host for _, on_host in sums], np.bool_)
     everyone = np.where(host, own[host].sum(), own[~host].sum())
     columns = {
@@ -42,7 +43,7 @@ def operator_table(traces: Mapping[int, Trace]) -> Table:
         "self_ns": own,
         "wait_ns": wait,
         "total_ns": total,
-        "mean_ns": total / np.maximum(calls, 1),
+        "mean_ns": total / np.maximum(timed, 1),
         "self_share": own / np.maximum(everyone, 1),
     }
     note = "self_share is of all self time on the host, or off it (devices and communication)"

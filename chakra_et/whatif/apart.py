@@ -44,8 +44,7 @@ def waits_apart(traces: TraceSet) -> TraceSet:
 
 def _counted(columns: Columns, told: dict[int, tuple[int, int]]) -> Trace:
     """A trace whose communications last as told, from when the last member came."""
-    rows = np.array(list(told), np.int64)
-    came, took = (np.array(column, np.int64) for column in zip(*told.values(), strict=True))
+    rows, came, took = np.array([(row, *told[row]) for row in sorted(told)], np.int64).T
     parts = columns.parts
     longer = np.zeros(len(columns), np.int64)
     longer[rows] = took - columns.duration[rows]

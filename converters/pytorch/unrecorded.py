@@ -1,7 +1,9 @@
 """Callers that a host trace names but does not hold, and documents that repeat each other.
 
 A node is written when its operation returns. An operation that is still open when the recording
-ends is never written, while all that it called names it.
+ends is never written, while all that it called names it. Nor is one that an exception ended, as
+activation checkpointing does when it has recomputed enough; what runs behind it on its thread
+names it, too.
 """
 
 from __future__ import annotations
@@ -68,8 +70,9 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
         warnings=[
             *host.warnings,
             f"{several(len(missing), 'node was', 'nodes were')} "
-            "called by operations that had not ended when the "
-            f"recording did; {count} nodes named <unrecorded parent N> stand for these",
+            "called by operations that the host trace lacks: an exception ended them, or they had "
+            f"not ended when the recording did; {count} nodes named <unrecorded parent N> stand "
+            "for these",
         ],
         stubs=count,
     )

@@ -101,6 +101,14 @@ def test_what_is_lacking_is_found(
     assert lack.remedy
 
 
+def test_an_operation_that_an_exception_ended_is_of_the_same_window(tmp_path: Path) -> None:
+    mine = host(("aten::mm",)).op(12, "aten::relu", parent=40, rf_id=12, schema=SCHEMA)
+    found = examined(tmp_path, (mine, profile().op("aten::addmm", 5, 3, rf_id=40, **SHAPES)))
+    assert checks(found) == []
+    # The process and the thread, the step, and two operators: what is in the file.
+    assert found.ranks[0]["host_nodes"] == 5
+
+
 def _waiting() -> Profile:
     return profile().call("cudaStreamSynchronize", 60, 5, 7).kernel("gemm", 62, 1, 6)
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from places import EXAMPLES
 from runs import MS, balanced, built, host, kernels, straggler, transfers
-from traces import node, trace
+from traces import coll, node, trace
+from traces import run as run_of
 
 from chakra_et.build import Rank
 from chakra_et.conversion import trace_set
@@ -99,6 +100,20 @@ def test_waiting_that_computing_hides_is_no_loss() -> None:
     assert found.meetings[0].skew_ns == 7 * MS
     assert found.waited_ns == found.awaited_ns == {0: 0, 1: 0}
     assert verdict(run, run_path(run), found).rank is None
+
+
+def test_who_is_alone_in_a_group_waits_for_nobody() -> None:
+    traces = [
+        trace(
+            coll(1, start=0, took=MS, pg_name=own),
+            coll(2, start=MS, took=MS, pg_name="all"),
+            rank=rank,
+            groups={own: (rank,), "all": (0, 1)},
+        )
+        for rank, own in enumerate(("first", "second"))
+    ]
+    found = arrivals(make_run(run_of(*traces)))
+    assert [meeting.rows for meeting in found.meetings] == [{0: 1, 1: 1}]
 
 
 def test_a_path_that_covers_little_of_the_run_says_nothing_of_it() -> None:

@@ -12,6 +12,7 @@ from traces import coll, node, recv, run, send, trace
 
 import chakra_et
 from chakra_et import CollectiveType, EdgeKind, TraceSet, operator_times
+from chakra_et.kerneltimes.samples import samples_of
 from chakra_et.loading import load
 from chakra_et.tables import (
     TABLES,
@@ -58,6 +59,26 @@ def kernel(number: int, start: int, took: int, **more: object) -> dict[str, obje
 def rows(table: Table, *names: str) -> list[tuple[object, ...]]:
     """Some columns of all rows."""
     return [tuple(row[name] for name in names) for row in table.as_dicts()]
+
+
+def test_calls_without_a_time_are_counted_and_in_no_mean() -> None:
+    # On another thread, which the profiler did not follow, the host trace saw two more.
+    unseen = {"is_cpu_op": True, "thread": 2, "category": "cpu_op", "name": "aten::mm"}
+    timed = [host(n, 10 * n, took, name="aten::mm", inputs=MM) for n, took in ((1, 4), (2, 6))]
+    traces = TraceSet({0: trace(*timed, node(3, inputs=MM, **unseen), node(4, **unseen))})
+    by_name = operator_table(traces)
+    assert ("aten::mm", 4, 10, 5) in rows(by_name, "name", "calls", "total_ns", "mean_ns")
+    by_shape = latency_table(traces)
+    assert rows(by_shape, "count", "mean_ns", "min_ns", "p50_ns") == [(3, 5, 4, 4)]
+    samples = samples_of(traces, "it")
+    assert (samples.count.tolist(), samples.total_ns.tolist()) == ([2], [10])
+
+
+def test_times_of_calls_that_nobody_timed_are_not_known() -> None:
+    alone = node(3, inputs=MM, is_cpu_op=True, thread=2, category="cpu_op", name="aten::mm")
+    (row,) = latency_table(TraceSet({0: trace(alone)})).as_dicts()
+    assert (row["count"], row["flops"]) == (1, 2 * 32 * 64 * 16)
+    assert row["p50_ns"] is row["mean_ns"] is row["total_ns"] is None
 
 
 # --- Operators -----------------------------------------------------------------------------------

@@ -9,15 +9,17 @@ import pickle
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import gloo_programs
 import pytest
 
+from chakra_et.benchmark.certificate import times_of
 from chakra_et.benchmark.choices import ShrinkAs
 from chakra_et.benchmark.comms.call import RankOutcome
 from chakra_et.benchmark.comms.job import prepare
-from chakra_et.benchmark.plan import plan_of
+from chakra_et.benchmark.plan import Choice, plan_of
 from chakra_et.benchmark.running import Outcome
 from chakra_et.benchmark.views import refs
 from chakra_et.loading import load
@@ -89,6 +91,19 @@ def test_operators_on_distributed_tensors_run_on_the_part_of_a_rank(recordings: 
     }
     assert ((8, 32), (32, 32)) in taken
     assert not [shapes for shapes in taken if (32, 64) in shapes or (64, 16) in shapes]
+
+
+@pytest.mark.skipif("tensor_parallel" not in NAMES, reason="this PyTorch cannot record it")
+def test_operators_on_distributed_tensors_are_not_counted_beside_those_that_they_call(
+    recordings: Path,
+) -> None:
+    """Both bear one name: a layer's product is one operator, on the part that a rank holds."""
+    trace = load(recordings / "tensor_parallel")[0]
+    planned = Counter(operation.name for operation in plan_of(trace).operations)
+    found = times_of(trace, Choice())
+    for name in ("aten::mm", "aten::add_", "aten::relu"):
+        assert found.calls[name] == planned[name] > 0
+    assert found.python_ns > 0
 
 
 @pytest.mark.parametrize("name", [name for name in FEWER if name in NAMES])

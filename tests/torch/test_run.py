@@ -243,12 +243,18 @@ def test_the_gradient_of_cudnns_batch_normalisation_runs_on_the_host(tmp_path: P
 
 
 def test_the_tool_that_fills_the_tables_measures(tmp_path: Path) -> None:
-    tool, rows = map(importlib.import_module, ("benchmark_table", "benchmark_rows"))
-    cells = rows.measure("perceptron", models.TINY["perceptron"], 1, tmp_path).cells()
-    assert len(cells) == len(rows.HEAD)
+    tool, rounds, rows = map(
+        importlib.import_module, ("benchmark_table", "benchmark_rounds", "benchmark_rows")
+    )
+    part = next(part for part in tool.PARTS if part.title == "Tiny models")
+    make = part.programs["perceptron"]
+    part.record(make, tmp_path / "first")
+    samples = rounds.measure(make, tmp_path / "first", 1, 1, tmp_path)
+    cells = ["perceptron", *(cell([samples]) for cell in part.columns.values())]
+    assert len(cells) == len(part.head)
     assert cells[1] == "46 of 46"
     told = {("Tiny models", "perceptron"): rows.line(cells)}
-    assert tool.rows_of(f"{tool.BEGIN}\n{tool.text(told, 1)}\n{tool.END}") == told
+    assert tool.rows_of(f"{tool.BEGIN}\n{tool.text(told, 'measured here')}\n{tool.END}") == told
 
 
 @pytest.mark.parametrize(
@@ -327,6 +333,21 @@ def test_shapes_that_depend_on_values_are_those_of_the_recording(tmp_path: Path)
     assert account_of(program.plan).coverage == 1
     assert any(tuple(view.shape) == (3,) for view in program.plan.views)
     assert any("another shape" in text for text in execution.changes())
+
+
+def test_a_number_of_python_does_not_decide_of_which_type_a_result_is(tmp_path: Path) -> None:
+    """A recording has it as a tensor without dimensions, of double precision."""
+    scores = torch.randn(4, 8, requires_grad=True)
+
+    def step() -> None:
+        (0.01 * scores.softmax(-1).mean()).backward()
+
+    program, execution = ran(recorded(step, tmp_path))
+    execution.iterate()
+    assert account_of(program.plan).left_out == []
+    assert any("another type" in text for text in execution.changes())
+    tensors = zip(execution.tensors, program.plan.views, strict=True)
+    assert all(str(t.dtype) == f"torch.{v.dtype}" for t, v in tensors if t is not None)
 
 
 def test_a_recurrent_layer_keeps_what_its_gradient_reads(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from edits import edited, spans
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from traces import coll, linked, node, run
+from traces import coll, linked, node, recv, run, send, trace
 
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import replay
@@ -84,3 +85,20 @@ def test_waits_are_no_part_of_what_a_merged_transfer_takes() -> None:
     # The operator that asked for the first does not ask any more, and takes no time.
     ends = 1 + 501 + 2 * 50 + 5
     assert [one.span_ns for one in found.figures.values()] == [ends, ends]
+
+
+def test_waits_are_told_in_the_order_of_nodes_whatever_was_matched_first() -> None:
+    """Messages are matched behind collectives, here also those that came before them."""
+    message = [send(1, 1, start=100, took=70, thread=1), recv(1, 0, start=60, took=120, thread=1)]
+    apart = waits_apart(
+        run(
+            *(
+                trace(each, coll(2, start=300 + 10 * rank, took=40 - 10 * rank, deps=(1,)))
+                for rank, each in enumerate(message)
+            )
+        )
+    )
+    for each in apart.values():
+        (met,) = each.nodes.attributes.named("met_ns")
+        assert met.rows.tolist() == [0, 1]
+        assert np.diff(met.values) > 0

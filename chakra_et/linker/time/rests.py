@@ -1,7 +1,8 @@
 """What is left of a thread's work behind its last call that gave work to somebody else.
 
 A call's own time ends where its work begins, and the rest belongs to what follows on the thread. If
-nothing follows, or what follows waits, that time is a node of its own: no host time is lost.
+nothing follows, or what follows waits, that time is a node of its own: no host time is lost. So is
+what a thread does at its end when a transfer is over for which it has waited.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from chakra_et.linker.edges.sync import blocking_copies
 from chakra_et.linker.edges.thread.host_time import HostTime
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.time.held import ends_of_outrun
+from chakra_et.linker.time.last_waits import waits_at_ends
 from chakra_et.linker.waits.wait_calls import calls_of
 from chakra_et.recording import DeviceTrace, Kind
 
@@ -69,16 +71,22 @@ def find_rests(
     following[order[:-1][same]] = order[1:][same]
     calls = order[first[order] < time.end_ns[order]]
     after = following[calls]
+    ends = waits_at_ends(table, time)
     waits = np.isin(after, calls_of(table, device, *_WAITS))
     copied = _ends_of_copies(table, device)
     # What follows a blocking copy knows how long that took to return.
     waits &= copied[calls] == NO_ROW
     idle = np.isin(after, time.waiting) & (copied[calls] == NO_ROW)
-    until = np.where(after == NO_ROW, NEVER, time.awaited.woken_ns(table)[after])
+    woken = time.awaited.woken_ns(table)
+    until = np.where(after == NO_ROW, ends.until(table.lane[calls]), woken[after])
     begin = np.maximum(np.maximum(first[calls], table.start_ns[calls]), copied[calls])
     end = np.maximum(_last_end(table, calls, until), begin)
     use = ((after == NO_ROW) | idle) & (end > begin) | waits & (until > begin)
-    return Rests(calls[use], begin[use], end[use])
+    return Rests(
+        np.append(calls[use], ends.after),
+        np.append(begin[use], ends.begin_ns),
+        np.append(end[use], ends.end_ns),
+    )
 
 
 def _ends_of_copies(table: Activities, device: DeviceTrace) -> Rows:

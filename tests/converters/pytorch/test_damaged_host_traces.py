@@ -125,6 +125,8 @@ def test_callers_that_had_not_returned(tmp_path: Path) -> None:
     assert callers(result, "DDP.forward") == {"<unrecorded parent 4>"}
     root = {"[pytorch|profiler|execution_trace|thread]"}
     assert callers(result, "<unrecorded parent 4>") == root
+    (warning,) = result.report.warnings
+    assert "an exception ended them, or they had not ended" in warning
 
 
 def test_threads_without_their_root(tmp_path: Path) -> None:
