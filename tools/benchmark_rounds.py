@@ -175,20 +175,33 @@ def _of_ranks(folder: Path) -> OperatorTimes:
     return OperatorTimes(span, own, calls)
 
 
-def measure_emitted(make: Make, first: Path, runs: int, number: int, folder: Path) -> Samples:
-    """Time `chakra run` and the program that it emits in turns, each in a process of its own."""
-    cli = [str(Path(sys.executable).with_name("chakra")), "run", str(first)]
-    emitted = folder / "program.py"
-    subprocess.run([*cli, "--emit", str(emitted)], check=True, stdout=sys.stderr)
-    does = {"run": cli, "emitted": [sys.executable, str(emitted)]}
+def record_and_emit(make: Make, folder: Path) -> None:
+    """The first recording, and its program beside it."""
+    record_first(make, folder)
+    command = [*_chakra_run(folder), "--threads", "1", "--emit", str(_emitted(folder))]
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def measure_emitted(_make: Make, first: Path, _runs: int, number: int, _folder: Path) -> Samples:
+    """Time `chakra run` and the program that it emitted, each in a process of its own.
+
+    One pair is a round: its processes have nothing in common.
+    """
+    does = {"run": _chakra_run(first), "emitted": [sys.executable, str(_emitted(first))]}
     found = Samples("", 0)
-    random = Random(number)
     options = ["--iterations", str(ITERATIONS), "--threads", "1", "--json"]
-    for _ in range(runs):
-        for side in _drawn(random, list(does)):
-            done = subprocess.run([*does[side], *options], check=True, stdout=subprocess.PIPE)
-            found.add(side, statistics.median(json.loads(done.stdout)["span_ns"]))
+    for side in _drawn(Random(number), list(does)):
+        done = subprocess.run([*does[side], *options], check=True, stdout=subprocess.PIPE)
+        found.add(side, statistics.median(json.loads(done.stdout)["span_ns"]))
     return found
+
+
+def _chakra_run(first: Path) -> list[str]:
+    return [str(Path(sys.executable).with_name("chakra")), "run", str(first)]
+
+
+def _emitted(first: Path) -> Path:
+    return first.with_name("program.py")
 
 
 def _add(found: Samples, side: str, times: OperatorTimes) -> None:

@@ -106,7 +106,8 @@ PARTS = (
     Part("Large models on two ranks", models.RANKS, {**RECORDED, **PLAIN},
          rounds_of.record_first_ranks, rounds_of.measure_ranks, cores=[]),
     Part("Tiny models", models.TINY),
-    Part("Programs of large models", models.LARGE, EMITTED, measure=rounds_of.measure_emitted),
+    Part("Programs of large models", models.LARGE, EMITTED,
+         rounds_of.record_and_emit, rounds_of.measure_emitted),
 )  # fmt: skip
 
 
@@ -177,7 +178,8 @@ def about(rounds: int, runs: int) -> str:
         f"PyTorch {torch.__version__}, one thread for each process, {platform.machine()}; medians "
         f"of {rounds * runs} recordings of {rounds_of.STEPS} steps each (least to most in "
         f"brackets), {runs} in each of {rounds} processes, in turns, with {alone}. Errors are "
-        "those of the medians, with the interval that holds 95 % of those of samples drawn again."
+        "those of the medians, with the interval that holds 95 % of those of samples drawn again. "
+        f"Programs ran in {rounds} pairs of processes, {rounds_of.ITERATIONS} iterations in each."
     )
 
 
