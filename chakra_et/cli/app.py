@@ -16,6 +16,7 @@ import typer
 
 from chakra_et.cli.docstrings import docstring_of
 from chakra_et.errors import ChakraError
+from chakra_et.io.cores import small_matrices
 from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
 from chakra_et.io.protected import inputs_protected
 from chakra_et.version import __version__
@@ -171,7 +172,8 @@ def _without_verbs() -> typer.Typer:
 def _add(app: typer.Typer, verb: str) -> None:
     """Import a verb, and add it."""
     name, options = VERBS[verb]
-    module = import_module(f"chakra_et.cli.{name}")
+    with small_matrices():
+        module = import_module(f"chakra_et.cli.{name}")
     kept = {key: getattr(module, value) for key, value in options.items()}
     command = getattr(module, command_name(verb))
     epilog, panel = _examples(module.EXAMPLES[verb]), group_of(verb)

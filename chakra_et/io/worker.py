@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import IO, Any, Final
 
 from chakra_et.errors import ChakraError
+from chakra_et.io.cores import small_matrices
 
 _CODE: Final = (
     # Ctrl-C reaches both; this one ends when the one that asked ends it.
@@ -100,17 +101,18 @@ def in_worker() -> bool:
 def serve() -> None:
     """Do what the other process asks for on standard input; answers go to standard output."""
     _SERVING.append(True)
-    while True:
-        try:
-            module, function, arguments = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        error = value = None
-        try:
-            value = getattr(import_module(module), function)(*arguments)
-        except ChakraError as raised:
-            error = raised
-        _answer(sys.stdout.buffer, (error, value))
+    with small_matrices():
+        while True:
+            try:
+                module, function, arguments = pickle.load(sys.stdin.buffer)
+            except EOFError:
+                return
+            error = value = None
+            try:
+                value = getattr(import_module(module), function)(*arguments)
+            except ChakraError as raised:
+                error = raised
+            _answer(sys.stdout.buffer, (error, value))
 
 
 def _answer(stream: IO[bytes], answer: tuple[ChakraError | None, Any]) -> None:
