@@ -16,7 +16,6 @@ from chakra_et.io.cores import usable_cores
 from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
-from chakra_et.io.worker import Worker, in_worker
 from chakra_et.kernel import kernel
 
 if TYPE_CHECKING:
@@ -205,6 +204,8 @@ def read_both(
     ):
         if given is not None and given.view is not view:
             raise given.refused(wanted)
+    from chakra_et.io.worker import Worker, in_worker
+
     with_host, beside = host is not None, not in_worker() and usable_cores() > 1
     if host is not None and device is not None and beside:
         if kernel() is not None:

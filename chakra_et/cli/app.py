@@ -207,11 +207,11 @@ def _examples(examples: Sequence[Example], head: str = "Examples:") -> str:
 
 def with_brackets(command: Any) -> Any:
     """A command, and all within it, whose help shows brackets, which Typer takes for markup."""
-    from rich.markup import escape
-
     for part in (command, *command.params):
         for name in ("help", "epilog"):
-            if text := getattr(part, name, None):
+            if "[" in (text := getattr(part, name, None) or ""):
+                from rich.markup import escape
+
                 setattr(part, name, escape(text))
     for inner in getattr(command, "commands", {}).values():
         with_brackets(inner)

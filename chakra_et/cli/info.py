@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from chakra_et.cli.progress import working
 from chakra_et.cli.show import node_facts, show_node, show_trace, trace_facts
-from chakra_et.cli.terminal import console_for, print_json, say, show_rows, show_table
+from chakra_et.cli.terminal import (
+    Plain,
+    console_for,
+    plain_or_console,
+    print_json,
+    say,
+    show_rows,
+    show_table,
+)
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input
 from chakra_et.model import Node, Trace
 from chakra_et.search import PassedOver, names_in, told_passed_over
 from chakra_et.shown import line, number_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _COUNTS = ("nodes", "records", "host nodes", "edges")
 
@@ -59,7 +68,7 @@ def info_command(
         _look(file, found, others)
     if not found:
         raise ChakraError(told_passed_over(others) or "no file here", path=files[0])
-    console = console_for()
+    console = plain_or_console()
     if node is not None:
         _show_one_node(console, found, node, as_json)
         return
@@ -71,10 +80,10 @@ def info_command(
     elif len(told) == 1:
         _show_file(console, found[0], told[0])
     else:
-        _show_files(console, told)
+        _show_files(told)
     passed_over = told_passed_over(others)
     if passed_over is not None:
-        say(console_for(stderr=as_json), passed_over)
+        say(plain_or_console(stderr=as_json), passed_over)
     if any("problem" in facts for facts in told):
         raise typer.Exit(2)
 
@@ -117,7 +126,7 @@ def _facts_or_problem(given: Input) -> dict[str, Any]:
         return {"rank": given.rank, "problem": error.problem}
 
 
-def _show_file(console: Console, given: Input, facts: dict[str, Any]) -> None:
+def _show_file(console: Console | Plain, given: Input, facts: dict[str, Any]) -> None:
     say(console, f"{facts['path']}: {facts['format']}", "bold")
     if given.view is View.TRACE:
         show_trace(console, facts)
@@ -127,7 +136,9 @@ def _show_file(console: Console, given: Input, facts: dict[str, Any]) -> None:
         say(console, "  make an ET of it with: chakra convert FILE -o OUT.et")
 
 
-def _show_files(console: Console, told: list[dict[str, Any]]) -> None:
+def _show_files(told: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("file", "format", "rank", "holds"):
         table.add_column(title, overflow="fold")
@@ -142,10 +153,12 @@ def _show_files(console: Console, told: list[dict[str, Any]]) -> None:
             "" if rank is None else str(rank),
             line(", ".join(counts)),
         )
-    show_table(console, table)
+    show_table(console_for(), table)
 
 
-def _show_one_node(console: Console, found: list[Input], node_id: int, as_json: bool) -> None:
+def _show_one_node(
+    console: Console | Plain, found: list[Input], node_id: int, as_json: bool
+) -> None:
     if len(found) != 1:
         raise ChakraError(f"--node is about one file, and here are {len(found)}")
     given = found[0]

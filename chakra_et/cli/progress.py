@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from rich.console import Console
+from chakra_et.cli.terminal import may_be_terminal
 
 _PATIENCE_S: Final = 0.7
 """Work that is over sooner shows nothing."""
@@ -21,15 +22,15 @@ Step: TypeAlias = Callable[[int, int], None]
 class _Lines:
     """A line for whoever reads a log, at most so often."""
 
-    def __init__(self, what: str, console: Console) -> None:
-        self._what, self._console = what, console
+    def __init__(self, what: str) -> None:
+        self._what = what
         self._told_s = time.monotonic()
 
     def step(self, done: int, of: int) -> None:
         """Tell how far it is, if that was not told for long."""
         if time.monotonic() - self._told_s >= _LINES_S:
             self._told_s = time.monotonic()
-            self._console.print(f"{self._what}: {done:,} of {of:,}", markup=False, highlight=False)
+            print(f"{self._what}: {done:,} of {of:,}", file=sys.stderr)
 
 
 @contextmanager
@@ -38,13 +39,14 @@ def working(what: str, *, lines: bool = False) -> Iterator[Step]:
 
     With `lines`, what is no terminal gets a line now and then.
     """
-    console = Console(stderr=True, markup=False)
-    if not console.is_terminal:
-        yield _Lines(what, console).step if lines else lambda _done, _of: None
+    if not may_be_terminal(sys.stderr):
+        yield _Lines(what).step if lines else lambda _done, _of: None
         return
-    # It takes 40 ms to import, and only terminals need it.
+    # They take 70 ms to import, and only terminals need them.
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
+    console = Console(stderr=True, markup=False)
     columns = ("{task.description}", BarColumn(), "{task.fields[count]}", TimeElapsedColumn())
     progress = Progress(SpinnerColumn(), *columns, console=console, transient=True)
     task = progress.add_task(what, total=None, count="")

@@ -6,13 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 
-from chakra_et.cli.terminal import say, show_rows
+from chakra_et.cli.terminal import Plain, say, show_rows
 from chakra_et.model import GAP, EdgeKind, Node, Trace, time_parts
 from chakra_et.model.nodes import type_label
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from chakra_et.linker.output.explain import Explained
 
 
@@ -47,7 +48,7 @@ def trace_facts(trace: Trace) -> dict[str, Any]:
     }
 
 
-def show_trace(console: Console, facts: dict[str, Any]) -> None:
+def show_trace(console: Console | Plain, facts: dict[str, Any]) -> None:
     """The facts about an ET."""
     told = ("version", "rank", "world_size", "producer", "schema")
     rows = [
@@ -100,7 +101,7 @@ def node_facts(trace: Trace, node: Node) -> dict[str, Any]:
     return facts
 
 
-def show_node(console: Console, facts: dict[str, Any]) -> None:
+def show_node(console: Console | Plain, facts: dict[str, Any]) -> None:
     """The facts about a node."""
     say(console, f"{facts['id']} {facts['type']} {facts['name']}", "bold")
     start = "not known" if facts["start_ns"] is None else facts["start_ns"]

@@ -26,8 +26,8 @@ def usable_cores() -> int:
 def small_matrices() -> Iterator[None]:
     """Within it, NumPy is loaded without threads for large matrices, which there are none of here.
 
-    Each of these threads waits in a loop, which takes as long as all else of loading NumPy. Programs
-    that are started later get the environment as it was.
+    Each of these threads waits in a loop, which takes as long as all else of loading NumPy.
+    Programs that are started later get the environment as it was.
     """
     if _BLAS in os.environ:
         yield

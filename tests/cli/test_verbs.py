@@ -356,11 +356,12 @@ def test_a_feeder_is_replaced_only_if_somebody_agrees(tmp_path: Path, answer: st
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    monkeypatch.setenv("TERM", "xterm")
     seen = []
     for terminal in (True, False):
         written = io.StringIO()
-        console = Console(file=written, force_terminal=terminal, width=80)
-        monkeypatch.setattr(progress, "Console", lambda console=console, **_: console)
+        monkeypatch.setattr(written, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr(sys, "stderr", written)
         with progress.working("converting") as step:
             step(3, 8)
             deadline = time.monotonic() + 5
