@@ -7,9 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from chakra_et.cli.terminal import may_be_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PATIENCE_S: Final = 0.7
 """Work that is over sooner shows nothing."""
@@ -33,20 +36,29 @@ class _Lines:
             print(f"{self._what}: {done:,} of {of:,}", file=sys.stderr)
 
 
+def _terminal() -> Console | None:
+    """The console of standard error, if that is a terminal."""
+    if not may_be_terminal(sys.stderr):
+        return None
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False)
+    return console if console.is_terminal else None
+
+
 @contextmanager
 def working(what: str, *, lines: bool = False) -> Iterator[Step]:
     """Show what is going on while the block runs; call the step to show how far it is.
 
     With `lines`, what is no terminal gets a line now and then.
     """
-    if not may_be_terminal(sys.stderr):
+    console = _terminal()
+    if console is None:
         yield _Lines(what).step if lines else lambda _done, _of: None
         return
-    # They take 70 ms to import, and only terminals need them.
-    from rich.console import Console
+    # It takes 40 ms to import, and only terminals need it.
     from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-    console = Console(stderr=True, markup=False)
     columns = ("{task.description}", BarColumn(), "{task.fields[count]}", TimeElapsedColumn())
     progress = Progress(SpinnerColumn(), *columns, console=console, transient=True)
     task = progress.add_task(what, total=None, count="")

@@ -121,17 +121,22 @@ def read_nodes(
         list[list[bytes]],
         npt.NDArray[np.int32],
         list[tuple[int, ...]],
-        list[tuple[bytes, int, Column, Column, Column, list[Any]]],
+        list[tuple[bytes, int, Column, Column, Column, list[Any] | tuple[Column, Column]]],
         list[tuple[int, bytes]],
     ]
     | None
 ):
     """The nodes in an ET from a byte on, by the tags of their fields and the wire types of values:
     columns, names, texts (values, shapes, types), layout codes and layouts, attributes (name, kind,
-    rows, and either numbers or codes and contents: texts, tuples of texts, or bytes), and unknown
+    rows, and either numbers or codes and contents: texts, tuples of texts, or bytes; of texts that
+    are mostly distinct, their places in `data` and lengths for contents, and no codes), and unknown
     fields by row. None for a file that is not as usual, or damaged. Distinct texts are found in
     pieces of `piece` bytes.
     """
+
+def texts_at(data: bytes, starts: Column, lengths: Column, kind: int) -> tuple[Column, list[Any]]:
+    """Codes and contents of texts of `read_nodes`, or of lists of them, at places and of lengths
+    that it told."""
 
 def pass_short(data: bytes, at: int) -> tuple[int, int]:
     """How many whole records with a length of one or two bytes, not 0, stand from a byte on, and

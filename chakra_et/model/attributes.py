@@ -76,7 +76,7 @@ class AttributeKey:
 class AttributeColumn:
     """The values of one attribute: `values[i]` belongs to node row `rows[i]`; rows ascend."""
 
-    __slots__ = ("key", "rows", "values")
+    __slots__ = ("_values", "key", "rows")
 
     def __init__(
         self,
@@ -86,13 +86,28 @@ class AttributeColumn:
     ) -> None:
         self.key = key
         self.rows = np.asarray(rows, np.int64)
-        self.values: Any = _stored(key, values)
+        self._values: Any = _stored(key, values)
         if len(self.values) != len(self.rows):
             raise ValueError(f"{key.name}: {len(self.rows)} rows but {len(self.values)} values")
         check_values(key, self.values)
 
     def __repr__(self) -> str:
         return f"<AttributeColumn {self.key.name} ({len(self.rows)} nodes)>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is deferred is made here: another process lacks what it is made of.
+        return AttributeColumn.trusted, (self.key, self.rows, self.values)
+
+    @property
+    def values(self) -> Any:
+        """An array, or a list where no array holds such values."""
+        if callable(self._values):
+            self._values = self._values()
+        return self._values
+
+    @values.setter
+    def values(self, values: Any) -> None:
+        self._values = values
 
     def at(self, row: int) -> AttributeValue:
         """The value at node `row`, as a Python object; KeyError where the node has none."""
@@ -134,8 +149,15 @@ class AttributeColumn:
     ) -> AttributeColumn:
         """A column of values that are known to fit, stored as columns of its kind are."""
         column = cls.__new__(cls)
-        column.key, column.rows, column.values = key, rows, values
+        column.key, column.rows, column._values = key, rows, values
         return column
+
+    @classmethod
+    def deferred(
+        cls, key: AttributeKey, rows: npt.NDArray[np.int64], make: Callable[[], Any]
+    ) -> AttributeColumn:
+        """As `trusted`; the values are made when somebody looks at them."""
+        return cls.trusted(key, rows, make)
 
     def merged(self, other: AttributeColumn) -> AttributeColumn:
         """The column of the rows and values of both, which have no row in common."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -52,7 +54,8 @@ def compiled_nodes(data: bytes, at: int) -> NodeColumns | None:
         return None
     columns, names, texts, layout, layouts, attributes, unknown = found
     try:
-        table = AttributeTable(len(layout), list(map(_column, attributes)), layouts, layout)
+        told = [_column(attribute, partial(module.texts_at, data)) for attribute in attributes]
+        table = AttributeTable(len(layout), told, layouts, layout)
     except WireError:
         return None
     extra: dict[int, bytes] = {}
@@ -62,17 +65,28 @@ def compiled_nodes(data: bytes, at: int) -> NodeColumns | None:
     return NodeColumns(**columns, names=names, texts=texts, attributes=table, extra=extra)
 
 
-def _column(told: tuple[bytes, int, Any, Any, Any, list[Any]]) -> AttributeColumn:
-    """One attribute of the model. Raises WireError for a list that is none."""
+def _column(
+    told: tuple[bytes, int, Any, Any, Any, Any], texts_at: Callable[..., Any]
+) -> AttributeColumn:
+    """One attribute of the model. Raises WireError for a list that is none.
+
+    Texts that mostly differ are made of the file when somebody looks at them.
+    """
     name, number, rows, numbers, codes, contents = told
     kind = Kind(number)
     key = AttributeKey(decode_text(name), kind)
     if len(numbers):
         return AttributeColumn.trusted(key, rows, _numbers(kind, numbers))
+    if isinstance(contents, tuple):
+        return AttributeColumn.deferred(key, rows, lambda: _spread(*texts_at(*contents, number)))
     if kind not in _AS_SUCH:
         contents = [decode_content(kind, content) for content in contents]
+    return AttributeColumn.trusted(key, rows, _spread(codes, contents))
+
+
+def _spread(codes: npt.NDArray[np.int32], contents: list[Any]) -> list[Any]:
     values = np.fromiter(contents, object, len(contents))
-    return AttributeColumn.trusted(key, rows, values[codes].tolist())
+    return list(values[codes])
 
 
 def _numbers(kind: Kind, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:

@@ -412,7 +412,7 @@ def test_every_stage_of_long_work_is_shown(
         told.append(description)
         return add(bar, description, **more)
 
-    monkeypatch.setattr(progress, "Console", lambda **_: terminal)
+    monkeypatch.setattr(progress, "_terminal", lambda: terminal)
     monkeypatch.setattr(Progress, "add_task", add_task)
     monkeypatch.chdir(tmp_path)
     Path("key").write_text("0123456789abcdef" * 4)

@@ -39,16 +39,6 @@ struct HashEtKey {
   }
 };
 
-// The values of one attribute, which all stand behind the same bytes.
-struct EtColumn {
-  EtKey key{};
-  unsigned wire_type = 0;
-  std::vector<int64_t> rows;
-  std::vector<uint64_t> numbers;  // varints, and the bits of what has a fixed width
-  std::vector<int32_t> codes;     // of texts, bytes and lists
-  TextPool contents;
-};
-
 // The texts in the message of a list; false where it holds anything else.
 inline bool take_texts(std::string_view list, std::vector<std::string_view>& texts) {
   auto* p = reinterpret_cast<const wire::Byte*>(list.data());
@@ -61,6 +51,48 @@ inline bool take_texts(std::string_view list, std::vector<std::string_view>& tex
   }
   return true;
 }
+
+// The values of one attribute, which all stand behind the same bytes.
+struct EtColumn {
+  EtKey key{};
+  unsigned wire_type = 0;
+  std::vector<int64_t> rows;
+  std::vector<uint64_t> numbers;  // varints, and the bits of what has a fixed width
+  std::vector<int32_t> codes;     // of texts, bytes and lists
+  TextPool contents;
+  std::vector<std::string_view> apart;  // in place of both, where most texts are distinct
+
+  // False for a list of texts that is damaged.
+  bool take(std::string_view content) {
+    if (is_texts() && !is_sound(content)) return false;
+    if (!apart.empty()) {
+      apart.push_back(content);
+      return true;
+    }
+    codes.push_back(contents[content]);
+    if (codes.size() == most_tried && 2 * contents.values().size() > most_tried) set_apart();
+    return true;
+  }
+
+ private:
+  static constexpr size_t most_tried = 1 << 16;
+  std::vector<std::string_view> parts_;
+
+  bool is_texts() const { return static_cast<Kind>(key.kind) == Kind::string_list; }
+
+  bool is_sound(std::string_view content) {
+    parts_.clear();
+    return take_texts(content, parts_);
+  }
+
+  // To find equal ones takes longer than all else, and gains little.
+  void set_apart() {
+    if (!is_texts() && static_cast<Kind>(key.kind) != Kind::string) return;
+    for (int32_t code : codes) apart.push_back(contents.values()[static_cast<size_t>(code)]);
+    codes = {};
+    contents = {};
+  }
+};
 
 // Passes whole records with a length of one or two bytes that is not 0; how many that are.
 inline size_t pass_short(std::string_view data, size_t& at) {
@@ -94,6 +126,11 @@ class EtReader {
         end_(begin_ + data.size()),
         piece_(piece) {
     names[std::string_view()];
+    for (uint8_t tag : {tags.id, tags.name, tags.type, tags.start, tags.duration, tags.inputs,
+                        tags.outputs, tags.attribute}) {
+      known_[tag & 0x7f] = true;
+    }
+    for (uint8_t tag : tags.sources) known_[tag & 0x7f] = true;
   }
 
   // False where the file is for the reader in Python.
@@ -135,7 +172,7 @@ class EtReader {
       wire::Field field;
       if (wire::next_field(p, record.end, field) != wire::Step::field) return false;
       // A tag with more bytes than it needs is not as usual.
-      bool known = field.number < 16 && is_known(static_cast<uint8_t>(field.number << 3 | field.type));
+      bool known = field.number < 16 && known_[field.number << 3 | field.type];
       if (known && tag >= 0x80) return false;
       if (!known) {
         unknown.emplace_back(static_cast<int64_t>(at.size()),
@@ -188,16 +225,6 @@ class EtReader {
            *content.begin == first;
   }
 
-  bool is_known(uint8_t tag) const {
-    for (uint8_t one : {tags_.id, tags_.name, tags_.type, tags_.start, tags_.duration, tags_.inputs,
-                        tags_.outputs, tags_.attribute}) {
-      if (tag == one) return true;
-    }
-    for (uint8_t one : tags_.sources) {
-      if (tag == one) return true;
-    }
-    return false;
-  }
 
   bool take_sources(uint8_t tag, const wire::Field& field) {
     auto& own = own_sources_[tag == tags_.sources[2] || tag == tags_.sources[3]];
@@ -244,7 +271,7 @@ class EtReader {
     } else if (column.wire_type == wire::bytes) {
       wire::Span content;
       if (!wire::read_length(p, whole.end, content)) return false;
-      column.codes.push_back(column.contents[content.text()]);
+      if (!column.take(content.text())) return false;
     } else {
       unsigned width = column.wire_type == wire::fixed32 ? 4 : 8;
       if (static_cast<size_t>(whole.end - p) != width) return false;
@@ -312,6 +339,7 @@ class EtReader {
   }
 
   const EtTags& tags_;
+  std::array<bool, 128> known_{};  // tags of one byte
   const wire::Byte* begin_;
   const wire::Byte* end_;
   size_t piece_;

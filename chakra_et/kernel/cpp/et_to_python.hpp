@@ -172,8 +172,37 @@ inline nb::object contents_of(const EtColumn& column) {
   return out;
 }
 
-inline nb::object column_of(EtColumn& column) {
+// Where the texts of a column stand that are apart.
+inline nb::object places_of(const EtColumn& column, std::string_view data) {
+  std::vector<int64_t> starts;
+  std::vector<int32_t> lengths;
+  for (std::string_view text : column.apart) {
+    starts.push_back(text.data() - data.data());
+    lengths.push_back(static_cast<int32_t>(text.size()));
+  }
+  return nb::make_tuple(array(std::move(starts)), array(std::move(lengths)));
+}
+
+// Codes and contents of the texts, or lists of them, at places that `read_nodes` told.
+inline nb::object texts_at(nb::bytes data, Column<int64_t> starts, Column<int32_t> lengths,
+                           uint32_t kind) {
+  std::string_view all = raw(data);
+  if (starts.size() != lengths.size()) throw nb::value_error("columns of different lengths");
+  EtColumn column;
+  column.key.kind = kind;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    auto start = static_cast<size_t>(starts.data()[i]);
+    auto length = static_cast<size_t>(lengths.data()[i]);
+    if (start > all.size() || length > all.size() - start) throw nb::index_error();
+    column.codes.push_back(column.contents[all.substr(start, length)]);
+  }
   nb::object contents = contents_of(column);
+  if (!contents.is_valid()) throw nb::value_error("a text that is none");
+  return nb::make_tuple(array(std::move(column.codes)), contents);
+}
+
+inline nb::object column_of(EtColumn& column, std::string_view data) {
+  nb::object contents = column.apart.empty() ? contents_of(column) : places_of(column, data);
   if (!contents.is_valid()) return nb::object();
   return nb::make_tuple(bytes_of(column.key.name), column.key.kind, array(std::move(column.rows)),
                         array(std::move(column.numbers)), array(std::move(column.codes)),
@@ -207,7 +236,7 @@ inline nb::object read_nodes(nb::bytes data, size_t first, size_t piece, nb::lis
     texts.append(list_of(found.operands, [k](const auto& text) { return bytes_of(text[k]); }));
   }
   for (EtColumn& column : found.columns) {
-    nb::object told = column_of(column);
+    nb::object told = column_of(column, raw(data));
     if (!told.is_valid()) return nb::none();
     columns.append(std::move(told));
   }

@@ -76,6 +76,7 @@ NB_MODULE(_native, m) {
   m.def("find_tensors", &find_tensors, "texts"_a);
   m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,
         "operands"_a, "wire_types"_a);
+  m.def("texts_at", &texts_at, "data"_a, "starts"_a, "lengths"_a, "kind"_a);
   m.def("pass_short", &pass_short_records, "data"_a, "at"_a);
   m.def("replay", &replay, "plan"_a);
   m.def("replay_resolving", &replay_resolving, "plan"_a, "waiting"_a, "many"_a);
