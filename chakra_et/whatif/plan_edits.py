@@ -30,7 +30,17 @@ _RECORDED: Final = {
     "failed": ("replicas", "without_replica"),
 }
 """Edits that a recording can have, by module and function of `chakra_et.whatif.recorded`."""
-_SIZES: Final = ("layers", "hidden", "ffn", "heads")
+_SIZES: Final = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocabulary", "experts",
+                 "expert_ffn", "experts_per_token")  # fmt: skip
+_AXES: Final = ("tp", "cp", "ep", "dp", "pp")
+_PHASES: Final = {
+    **dict.fromkeys(("schedule", "zero", "recompute", "bucket"), ("train",)),
+    "sequence": ("train", "prefill", "serve"),
+    "context": ("decode",),
+    "tokens": ("decode", "serve"),
+}
+"""Fields of a plan that count in some phases alone."""
+_NUMBERS: Final = (*_SIZES, *_AXES, "sequence", "micro_batch", "global_batch", "context", "tokens")
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceS
     Raises MissedError where neither the run follows a plan nor the graph shows what is to change,
     or where no plan can run that has these changes.
     """
-    from chakra_et.whatif.transformer import rebuild, recognise
+    from chakra_et.whatif.transformer import alike, rebuild, recognise
 
     text = " ".join(change.text for change in changes)
     try:
@@ -70,6 +80,8 @@ def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceS
         return traces, [Change(text, 0, 0, 0, "structure", told=told)]
     tables = [change.table for change in changes if change.table is not None]
     made = rebuild(found, plan, tables[-1] if tables else None)
+    if alike(made.traces, traces):
+        return made.traces, [Change(text, 0, 0, 0, "structure", told=told)]
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made.traces))  # fmt: skip
     nodes = sum(len(trace.nodes) for trace in made.traces.values())
@@ -107,34 +119,52 @@ def changed(plan: Plan, changes: Sequence[PlanChange]) -> Plan:
 
     Raises ChakraError where what is wanted does not fit together.
     """
-    from chakra_et.workloads.model import Model
+    from chakra_et.workloads.model import Model, unfit
 
     fields: dict[str, Any] = {}
     sizes = {name: getattr(plan.model, name) for name in plan.model.__struct_fields__}
     for change in changes:
         fields |= change.fields(plan)
         sizes |= dict(change.model)
-    if not sizes["head_size"] and sizes["hidden"] % sizes["heads"]:
-        raise ChakraError(
-            f"hidden {sizes['hidden']} is not a multiple of {sizes['heads']} heads",
-            remedy="Choose sizes that divide each other.",
-        )
+    model = Model(**sizes)
+    wrong = unfit(model) or _of_other_phases(plan, fields)
+    if wrong:
+        raise ChakraError(wrong, remedy="Choose sizes that go together.")
     micro_batch, dp = (fields.get(name, getattr(plan, name)) for name in ("micro_batch", "dp"))
     fields.setdefault("global_batch", micro_batch * dp * plan.micro_batches)
-    return replace(plan, model=Model(**sizes), **fields)
+    return replace(plan, model=model, **fields)
+
+
+def _of_other_phases(plan: Plan, fields: dict[str, Any]) -> str:
+    """Which field does nothing in a run of this phase; empty if none is of that kind."""
+    found = [name for name, phases in _PHASES.items()
+             if name in fields and plan.phase.value not in phases]  # fmt: skip
+    return f"{found[0]} does nothing: this is {_work(plan)}" if found else ""
 
 
 def _told(found: Recognised) -> str:
     plan, model = found.plan, found.plan.model
     axes = ", ".join(f"{axis} {getattr(plan, axis)} ({why})" for axis, why in found.evidence.items()
-                     if axis in ("tp", "cp", "dp", "pp") and getattr(plan, axis) > 1)  # fmt: skip
-    return (
-        f"a step of {model.layers} layers, hidden {model.hidden}, {model.heads} heads, "
-        f"ffn {model.ffn}, {plan.schedule.value}, {plan.micro_batches} micro-batches of "
-        f"{plan.micro_batch} x {plan.sequence} tokens, {plan.dtype}"
-        + (f"; {axes}" if axes else "")
-        + f"; {found.sums}"
+                     if axis in _AXES and getattr(plan, axis) > 1)  # fmt: skip
+    experts = f"{model.experts} experts" if model.experts else f"ffn {model.ffn}"
+    told = (
+        f"{_work(plan)} of {model.layers} layers, hidden {model.hidden}, {model.heads} heads, "
+        f"{experts}, {plan.micro_batches} micro-batches of {plan.micro_batch} x {plan.sequence} "
+        f"tokens, {plan.dtype}"
     )
+    return "; ".join(text for text in (told, axes, found.sums) if text)
+
+
+def _work(plan: Plan) -> str:
+    """What is run, for people."""
+    from chakra_et.workloads.plan import Phase
+
+    if plan.phase is Phase.TRAIN:
+        return f"a {plan.schedule.value} step"
+    if plan.phase is Phase.PREFILL:
+        return "a prefill"
+    past = f" after {plan.context}" if plan.phase is Phase.DECODE else ""
+    return f"{plan.phase.value} of {plan.tokens} tokens{past}"
 
 
 def _recorded(name: str, value: int, traces: TraceSet, text: str) -> tuple[TraceSet, Change]:
@@ -255,9 +285,7 @@ def _failed(text: str, _: str, value: str) -> Edit:
 
 
 PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
-    **{name: _number(name) for name in (*_SIZES, "dp", "tp", "pp", "sequence")},
-    "micro_batch": _number("micro_batch"),
-    "global_batch": _number("global_batch"),
+    **{name: _number(name) for name in _NUMBERS},
     "schedule": _schedule,
     "sequence_parallel": _one_of("sequence_parallel", lambda: {"on": True, "off": False}),
     "precision": _one_of("dtype", _types),
@@ -269,8 +297,7 @@ PLAN_EDITS: Final[dict[str, Callable[[str, str, str], Edit]]] = {
     "failed": _failed,
 }
 PLAN_FORMS: Final = {
-    **{name: f"{name}=N" for name in (*_SIZES, "dp", "tp", "pp", "sequence", "micro_batch",
-                                      "global_batch", "zero")},
+    **{name: f"{name}=N" for name in (*_NUMBERS, "zero")},
     "schedule": "schedule=1f1b|gpipe|zero-bubble|interleaved:CHUNKS",
     "sequence_parallel": "sequence_parallel=on|off",
     "precision": "precision=TYPE",

@@ -232,26 +232,37 @@ def load_model(name: str | Path) -> Model:
 
 
 def _checked(model: Model, path: Path) -> Model:
+    for wrong, remedy in (
+        (_out_of_range(model), "Give a whole number that is large enough."),
+        (unfit(model), "docs/generate.md lists what a model has."),
+    ):
+        if wrong:
+            raise ChakraError(wrong, path=path, remedy=remedy)
+    return model
+
+
+def _out_of_range(model: Model) -> str:
+    """Which number of a model is too small to be one; empty if none is."""
     for name in ("layers", "hidden", "heads", "ffn", "vocabulary"):
         if getattr(model, name) < 1:
-            raise ChakraError(f"{name} is below 1", path=path, remedy="Give a whole number.")
+            return f"{name} is below 1"
     negative = [name for name in model.__struct_fields__ if _is_negative(getattr(model, name))]
-    if negative:
-        raise ChakraError(f"{negative[0]} is negative", path=path, remedy="Give 0 or more.")
-    wrong = ""
+    return f"{negative[0]} is negative" if negative else ""
+
+
+def unfit(model: Model) -> str:
+    """Which numbers of a model do not go together; empty if all do."""
     if not model.head_size and model.hidden % model.heads:
-        wrong = f"hidden {model.hidden} is not a multiple of {model.heads} heads"
-    elif model.heads % model.kv:
-        wrong = f"{model.heads} heads are not a multiple of {model.kv} kv_heads"
-    elif model.experts and not 1 <= model.experts_per_token <= model.experts:
-        wrong = f"{model.experts_per_token} experts_per_token of {model.experts} experts"
-    elif model.experts and model.expert_ffn < 1:
-        wrong = "experts without expert_ffn"
-    elif model.latent and not (model.q_rank and model.head_size and model.rope_size):
-        wrong = "kv_rank without q_rank, head_size and rope_size"
-    if wrong:
-        raise ChakraError(wrong, path=path, remedy="docs/generate.md lists what a model has.")
-    return model
+        return f"hidden {model.hidden} is not a multiple of {model.heads} heads"
+    if model.heads % model.kv:
+        return f"{model.heads} heads are not a multiple of {model.kv} kv_heads"
+    if model.experts and not 1 <= model.experts_per_token <= model.experts:
+        return f"{model.experts_per_token} experts_per_token of {model.experts} experts"
+    if model.experts and model.expert_ffn < 1:
+        return "experts without expert_ffn"
+    if model.latent and not (model.q_rank and model.head_size and model.rope_size):
+        return "kv_rank without q_rank, head_size and rope_size"
+    return ""
 
 
 def _is_negative(value: object) -> bool:

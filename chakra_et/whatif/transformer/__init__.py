@@ -2,6 +2,7 @@
 
 from chakra_et.whatif.transformer.rebuild import Rebuilt, rebuild
 from chakra_et.whatif.transformer.recognise import Recognised, recognise
+from chakra_et.whatif.transformer.same import alike
 from chakra_et.whatif.transformer.tabled import TableTimes
 
-__all__ = ["Rebuilt", "Recognised", "TableTimes", "rebuild", "recognise"]
+__all__ = ["Rebuilt", "Recognised", "TableTimes", "alike", "rebuild", "recognise"]

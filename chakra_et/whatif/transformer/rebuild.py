@@ -122,7 +122,8 @@ class _Places:
     def _like(self, rank: int) -> int:
         """The first stage's rank of the old run that lies where this one lies in its stage."""
         places = {axis: self._new.coordinate(axis, rank) % size
-                  for axis, size in self._old.axes.items() if axis != "pp"}  # fmt: skip
+                  for axis, size in self._old.axes.items()
+                  if axis != "pp" and axis in self._new.axes}  # fmt: skip
         return int(self._old.rank(**places))
 
     def _of(self, rank: int, operator: Operator) -> dict[tuple[int, int], list[int]]:

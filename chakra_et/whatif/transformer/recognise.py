@@ -1,8 +1,9 @@
-"""From the graph of a training step to the plan that it follows.
+"""From a run to the plan that it follows.
 
-Nothing is taken from what a set says of its making. Degrees come from groups, sizes from the shapes
-of operators, options from which collectives there are, and from the order of passes. A guess counts
-only when the graph that follows from it is the one that is there, node by node.
+A plan counts only when the graph that follows from it is the one that is there, node by node. The
+one that a set says it follows is tried first: it also tells what no graph does. Else the graph of a
+training step tells: degrees come from groups, sizes from the shapes of operators, options from
+which collectives there are, and from the order of passes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from chakra_et.whatif.transformer.options import options_of
 from chakra_et.whatif.transformer.same import Seen, differs
 from chakra_et.whatif.transformer.sizes import weights_of
 from chakra_et.whatif.transformer.stages import AXES, Call, Stage, grid_of
+from chakra_et.whatif.transformer.told import sharing, told_plan
 from chakra_et.workloads.model import Model
 from chakra_et.workloads.plan import ORDER, Plan
 
@@ -54,22 +56,46 @@ def recognise(traces: TraceSet) -> Recognised:
                if not trace.nodes.attributes.named(name)]  # fmt: skip
     if lacking:
         raise MissedError(f"nodes with {', '.join(lacking)}, which tell the steps of a model apart")
+    told = told_plan(traces)
+    if told is None:
+        return _from_graph(traces)
+    evidence = dict.fromkeys(AXES, "the set says so")
+    found = _borne_out(told, traces, evidence, sharing(told))
+    if isinstance(found, Recognised):
+        return found
+    try:
+        return _from_graph(traces)
+    except MissedError as missed:
+        raise MissedError(f"{found}: so says the set that it is") from missed
+
+
+def _from_graph(traces: TraceSet) -> Recognised:
+    """The plan that the graph of a run follows, whatever it says of itself."""
+    trace = next(iter(traces.values()))
     grid, evidence = grid_of(traces)
     stages = [Stage(traces[rank], rank) for rank in _stage_ranks(grid)]
-    tensors = bool(trace.nodes.attributes.named("inputs"))
-    first = stages[0].first("norm", "forward")
-    all_flops = first is not None and first.flops is not None
     closest = ""
     for plan in _plans(stages, grid, _name_of(trace)):
-        seen = Seen()
-        missed = differs(plan, traces, seen, tensors=tensors, all_flops=all_flops)
-        if missed is None:
-            sums = told_sums(plan, stages, grid)
-            return Recognised(plan, evidence, sums, all_flops, tensors, seen)
-        closest = closest or missed
+        found = _borne_out(plan, traces, evidence, told_sums(plan, stages, grid))
+        if isinstance(found, Recognised):
+            return found
+        closest = closest or found
     raise MissedError(
         closest or "sizes of weights that fit the optimizer's: biases, tied head, positions"
     )
+
+
+def _borne_out(
+    plan: Plan, traces: TraceSet, evidence: dict[str, str], sums: str
+) -> Recognised | str:
+    """The run as one of a plan; where its graph is another one, the first difference."""
+    trace = next(iter(traces.values()))
+    tensors = bool(trace.nodes.attributes.named("inputs"))
+    norm = next(Stage(trace, 0).of("norm"), None)
+    all_flops = norm is not None and norm.flops is not None
+    seen = Seen()
+    missed = differs(plan, traces, seen, tensors=tensors, all_flops=all_flops)
+    return missed or Recognised(plan, evidence, sums, all_flops, tensors, seen)
 
 
 def _stage_ranks(grid: Grid) -> list[int]:

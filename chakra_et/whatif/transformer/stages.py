@@ -99,9 +99,11 @@ class Stage:
         """The nodes that compute."""
         return np.asarray(self.trace.nodes.type == NodeType.COMP)
 
-    def of(self, kind: str, phase: str) -> Iterator[Call]:
-        """The operators of a kind in a phase, in the order of the file."""
-        chosen = self.computes & (self.kinds == kind) & (self.phases == phase)
+    def of(self, kind: str, phase: str | None = None) -> Iterator[Call]:
+        """The operators of a kind in a phase, or in all of them, in the order of the file."""
+        chosen = self.computes & (self.kinds == kind)
+        if phase is not None:
+            chosen &= self.phases == phase
         return (self.call(row) for row in np.flatnonzero(chosen).tolist())
 
     def first(self, kind: str, phase: str) -> Call | None:
