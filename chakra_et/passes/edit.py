@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind
+from chakra_et.graph.lanes import lanes
 from chakra_et.model import (
     AttributeTable,
     EdgeKind,
@@ -26,6 +27,8 @@ from chakra_et.model.time_parts import NAME as TIME_PARTS
 
 WAITS_ON: Final = "sync_on"
 """The attribute by which a replay looks up what a call waits for."""
+_ORDERING: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM, EdgeKind.DATA)
+"""Kinds of edges whose targets begin when their sources are over: they make lanes."""
 NOTE: Final = "cured"
 """The attribute that tells what a pass made of a node."""
 
@@ -164,30 +167,33 @@ def _pairs(edges: Rows, target: Rows) -> list[tuple[int, int]]:
 
 
 def _kept_ancestors(trace: Trace, dropped: Mask, source: Rows) -> dict[int, list[int]]:
-    """For each dropped node, the nearest nodes before it that stay."""
-    offsets = trace.edges.offsets
+    """For each dropped node, the nearest nodes before it that stay: of each lane, the last."""
+    offsets, target, kind = trace.edges.offsets, trace.edges.target, trace.edges.kind
+    links = np.concatenate([np.flatnonzero((kind == k) & (source >= 0)) for k in _ORDERING])
+    lane, place = (c.tolist() for c in lanes(len(dropped), source[links], target[links]))
     waits = {
         row: [s for s in source[offsets[row] : offsets[row + 1]].tolist() if s >= 0]
         for row in np.flatnonzero(dropped).tolist()
     }
-    found: dict[int, list[int]] = {}
+    found: dict[int, dict[int, int]] = {}
     for row in waits:
         seen: set[int] = set()
-        kept: dict[int, None] = {}
+        kept: dict[int, int] = {}
         stack = [row]
         while stack:
             for parent in waits[stack.pop()]:
                 if parent in seen:
                     continue
                 seen.add(parent)
-                if not dropped[parent]:
-                    kept[parent] = None
-                elif parent in found:
-                    kept.update(dict.fromkeys(found[parent]))
-                else:
+                if parent in waits and parent not in found:
                     stack.append(parent)
-        found[row] = list(kept)
-    return found
+                    continue
+                for last in found[parent].values() if parent in waits else (parent,):
+                    here = kept.setdefault(lane[last], last)
+                    if place[here] < place[last]:
+                        kept[lane[last]] = last
+        found[row] = kept
+    return {row: list(kept.values()) for row, kept in found.items()}
 
 
 def appended(

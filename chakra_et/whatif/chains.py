@@ -6,7 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.columns import NO_ROW, Rows
+from chakra_et.codes import codes
+from chakra_et.columns import Rows
+from chakra_et.graph.lanes import lanes
 from chakra_et.model import EdgeKind, Trace
 
 CHAINS: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM)
@@ -20,19 +22,14 @@ def program_order(trace: Trace) -> Rows:
     """
     source, target = trace.source_rows(), trace.edges.target
     links = np.isin(trace.edges.kind, CHAINS) & (source >= 0)
-    after = np.full(len(trace.nodes), NO_ROW, np.int64)
-    # Of two links from one node the first counts.
-    after[source[links][::-1]] = target[links][::-1]
-    before = np.full(len(after), NO_ROW, np.int64)
-    before[after[after >= 0]] = np.flatnonzero(after >= 0)
-    key, place = trace.nodes.start_ns.copy(), (before >= 0).astype(np.int64)
-    # Twice as far back along the chain each time; one that runs into a circle is left there.
-    for _ in range(len(after).bit_length()):
-        follows = np.flatnonzero(before >= 0)
-        if not len(follows):
-            break
-        back = before[follows]
-        key[follows] = np.maximum(key[follows], key[back])
-        place[follows] += place[back]
-        before[follows] = before[back]
-    return np.lexsort((place, key))
+    lane, place = lanes(len(trace.nodes), source[links], target[links])
+    return np.lexsort((place, _latest(trace.nodes.start_ns, lane, place)))
+
+
+def _latest(start_ns: Rows, lane: Rows, place: Rows) -> Rows:
+    """The rank of the latest start among each node and what comes before it in its lane."""
+    along = np.lexsort((place, lane))
+    number = np.cumsum(np.diff(lane[along], prepend=-1) != 0) * len(along)
+    found = np.empty(len(along), np.int64)
+    found[along] = np.maximum.accumulate(codes(start_ns)[along] + number) - number
+    return found

@@ -6,12 +6,13 @@ put behind a node comes before what followed it, and what is taken out closes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 
-from chakra_et.columns import NO_ROW, Rows, count_up
+from chakra_et.codes import distinct
+from chakra_et.columns import NO_ROW, Mask, Rows, count_up
 from chakra_et.definitions import Kind
 from chakra_et.model import (
     EdgeKind,
@@ -47,7 +48,8 @@ class Surgery:
         self._total = self.count
         self._dropped: set[int] = set()
         self._forgotten = np.zeros(len(trace.edges), np.bool_)
-        self._added: list[tuple[int, int, int, bool]] = []
+        # Target, source, kind and whether it is a guess, of each wait.
+        self._added: tuple[list[int], ...] = ([], [], [], [])
         self._own_ns: dict[int, int] = {}
         self._starts_ns: dict[int, int] = {}
         self._numbers: dict[str, dict[int, int]] = {}
@@ -58,31 +60,32 @@ class Surgery:
         self._alone: list[int] = []
         self._rest: dict[int, int] = {}
         self.links = (self.source >= 0) & np.isin(self.kind, CHAINS)
-        self._next: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
-        self._previous: dict[int, dict[int, int]] = {kind: {} for kind in CHAINS}
+        # The row that follows each one in its chain, and the row before it.
+        self._next: dict[int, list[int]] = {}
+        self._previous: dict[int, list[int]] = {}
         self._find_links()
+        self._found = {kind: list(rows) for kind, rows in self._next.items()}
 
     @property
     def _changed(self) -> bool:
         """Whether anything is to change."""
-        told = (self._dropped, self._added, self._own_ns, self._numbers, self._shapes, self._names)
+        told = (self._dropped, self._added[0], self._own_ns, self._numbers, self._shapes)
         if self._total > self.count or self._forgotten.any() or any(map(bool, told)):
             return True
-        return any(self._next[k].get(s) != t for _, s, t, k in self._linked())
-
-    def _linked(self) -> Iterator[tuple[int, int, int, int]]:
-        """Edge, source, target and kind of each edge that was a link of a chain."""
-        edges = np.flatnonzero(self.links)
-        columns = (edges, *(c[edges] for c in (self.source, self.target, self.kind)))
-        return zip(*(column.tolist() for column in columns), strict=True)
+        return bool(self._names) or self._next != self._found
 
     def _find_links(self) -> None:
         """Chains; of two edges from one node, or into one, the first is a link and others waits."""
-        for edge, s, t, kind in self._linked():
-            if s in self._next[kind] or t in self._previous[kind]:
-                self.links[edge] = False
-                continue
-            self._next[kind][s], self._previous[kind][t] = t, s
+        for kind in CHAINS:
+            edges = np.flatnonzero(self.links & (self.kind == kind))
+            links, others = _links(self.source[edges], self.target[edges])
+            self.links[edges[others]] = False
+            for chains, rows, values in (
+                (self._next, self.source, self.target), (self._previous, self.target, self.source),
+            ):  # fmt: skip
+                chain = np.full(self.count, NO_ROW, np.int64)
+                chain[rows[edges[links]]] = values[edges[links]]
+                chains[kind] = chain.tolist()
 
     # -----------------------------------------------------------------------------------------
     # Nodes
@@ -91,6 +94,8 @@ class Surgery:
         """New nodes like those of `rows`, which wait for nothing yet; their rows."""
         self._like.append(np.asarray(rows, np.int64))
         self._total += len(rows)
+        for chain in (*self._next.values(), *self._previous.values()):
+            chain += [NO_ROW] * len(rows)
         return np.arange(self._total - len(rows), self._total)
 
     def drop(self, rows: Iterable[int]) -> None:
@@ -139,14 +144,18 @@ class Surgery:
     # -----------------------------------------------------------------------------------------
     # Waits
 
-    def wait(self, target: Any, source: Any, kind: EdgeKind, *, inferred: bool = False) -> None:
+    def wait(
+        self, target: Any, source: Any, kind: EdgeKind | Rows, *, inferred: bool | Mask = False
+    ) -> None:
         """Let nodes wait for others: rows, or arrays of as many."""
-        pairs = (
-            ((target, source),)
-            if isinstance(target, int) and isinstance(source, int)
-            else zip(*(np.atleast_1d(rows).tolist() for rows in (target, source)), strict=True)
-        )
-        self._added += [(t, s, int(kind), inferred) for t, s in pairs]
+        if isinstance(target, int) and isinstance(source, int):
+            one = (target, source, int(kind), bool(inferred))
+            for column, value in zip(self._added, one, strict=True):
+                column.append(value)
+            return
+        every = np.broadcast_arrays(np.atleast_1d(target), source, kind, inferred)
+        for column, values in zip(self._added, every, strict=True):
+            column += values.tolist()
 
     def into(self, row: int) -> Rows:
         """The edges of the trace into a node, from nodes that it has."""
@@ -181,31 +190,32 @@ class Surgery:
 
     def following(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
         """What follows a node in its chain."""
-        return self._next[kind].get(row)
+        return _told(self._next[kind][row])
 
     def preceding(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
         """What a node follows in its chain."""
-        return self._previous[kind].get(row)
+        return _told(self._previous[kind][row])
 
     def unlink(self, row: int) -> None:
         """Take a node out of its chains."""
         for kind in CHAINS:
-            after, before = self._next[kind].pop(row, None), self._previous[kind].pop(row, None)
-            if after is not None:
-                self._previous[kind].pop(after)
-            if before is not None:
-                self._next[kind].pop(before)
-            if after is not None and before is not None:
-                self._next[kind][before], self._previous[kind][after] = after, before
+            after, before = self._next[kind][row], self._previous[kind][row]
+            self._next[kind][row] = self._previous[kind][row] = NO_ROW
+            if after >= 0:
+                self._previous[kind][after] = before
+            if before >= 0:
+                self._next[kind][before] = after
 
     def put(self, rows: Iterable[int], behind: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
         """Put nodes that are in no chain behind another one, in their order."""
-        after = self._next[kind].pop(behind, None)
+        following, preceding = self._next[kind], self._previous[kind]
+        after = following[behind]
         for row in rows:
-            self._next[kind][behind], self._previous[kind][row] = row, behind
+            following[behind], preceding[row] = row, behind
             behind = row
-        if after is not None:
-            self._next[kind][behind], self._previous[kind][after] = after, behind
+        following[behind] = after
+        if after >= 0:
+            preceding[after] = behind
 
     def begin(self, rows: list[int], before: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
         """Put nodes that are in no chain before the first node of one."""
@@ -294,8 +304,8 @@ class Surgery:
         stay = ~self._forgotten
         fresh = []
         for kind in CHAINS:
-            after = self._next[kind]
-            links = np.array([list(after), list(after.values())], np.int64)
+            after = np.array(self._next[kind], np.int64)
+            links = np.array([np.flatnonzero(after >= 0), after[after >= 0]])
             number = links[0] * len(like) + links[1]
             old = np.flatnonzero(self.links & (self.kind == kind))
             before = self.source[old] * len(like) + self.target[old]
@@ -303,15 +313,15 @@ class Surgery:
             made = ~np.isin(number, before)
             fresh.append((*links[:, made], np.full(int(made.sum()), kind, np.uint8)))
         linked = [np.concatenate(columns) for columns in zip(*fresh, strict=True)]
-        added = np.array(self._added, np.int64).reshape(-1, 4)
+        added = [np.array(column, np.int64) for column in self._added]
         stood = nodes.id[self._stand_in(len(like))]
         ids = np.where(self.source >= 0, stood[np.maximum(self.source, 0)], edges.source)
-        target = np.concatenate([self.target[stay], linked[1], added[:, 0]])
-        source = np.concatenate([ids[stay], nodes.id[linked[0]], stood[added[:, 1]]])
-        kinds = np.concatenate([self.kind[stay], linked[2], added[:, 2].astype(np.uint8)])
+        target = np.concatenate([self.target[stay], linked[1], added[0]])
+        source = np.concatenate([ids[stay], nodes.id[linked[0]], stood[added[1]]])
+        kinds = np.concatenate([self.kind[stay], linked[2], added[2].astype(np.uint8)])
         inferred = np.zeros(len(target), np.bool_)
         inferred[: int(stay.sum())] = edges.inferred[stay]
-        inferred[len(target) - len(added) :] = added[:, 3]
+        inferred[len(target) - len(added[3]) :] = added[3]
         changed = np.unique(np.append(self.target[~stay], target[int(stay.sum()) :]))
         for column in nodes.attributes.named(edge_evidence.NAME):
             gone = np.intersect1d(
@@ -351,6 +361,25 @@ class Surgery:
         set_time_parts(made.nodes, parts)
         made.nodes.duration_ns[:] = parts.by_node(len(rows))
         return made
+
+
+def _links(source: Rows, target: Rows) -> tuple[Mask, Mask]:
+    """Which edges come first from their source and into their target, and which do not."""
+    first = np.ones(len(source), np.bool_)
+    if any(len(distinct(rows)) < len(rows) for rows in (source, target)):
+        begun: set[int] = set()
+        ended: set[int] = set()
+        for place, (s, t) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+            first[place] = s not in begun and t not in ended
+            if first[place]:
+                begun.add(s)
+                ended.add(t)
+    return first, ~first
+
+
+def _told(row: int) -> int | None:
+    """A row; None where there is none."""
+    return row if row >= 0 else None
 
 
 def set_plain_number(nodes: Nodes, name: str, rows: Rows, values: list[int]) -> None:

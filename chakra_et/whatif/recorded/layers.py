@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import codes
 from chakra_et.columns import Rows
 from chakra_et.definitions import EdgeKind
 from chakra_et.model import UNKNOWN_NS, Trace
@@ -34,7 +35,8 @@ _LEAST = 2
 class Layers:
     """Layers of a trace: how many there are, and the layer of each node, -1 for none.
 
-    `part` tells forward (0) from all that follows (1). `step` numbers the steps.
+    `part` tells forward (0) from all that follows (1). `step` numbers the steps. `order` has the
+    rows as they were run, `place` the place of each row in it, `parent` the row of its caller.
     """
 
     count: int
@@ -42,6 +44,9 @@ class Layers:
     part: Rows
     step: Rows
     period: int
+    order: Rows
+    place: Rows
+    parent: Rows
 
 
 class _Tree:
@@ -103,7 +108,7 @@ def find_layers(trace: Trace, rank: int) -> Layers:
     ends = [max(rows, key=lambda r: tree.place[r]) for rows, _, _, _ in chosen]
     _undo(tree, layer, part, step, undone, ends)
     _launched(tree, layer, part, step)
-    return Layers(count, layer, part, step, period)
+    return Layers(count, layer, part, step, period, tree.order, tree.place, tree.parent)
 
 
 def _runs(tree: _Tree, undone: npt.NDArray[np.bool_]) -> Iterator[tuple[list[int], int, int, int]]:
@@ -119,6 +124,8 @@ def _runs(tree: _Tree, undone: npt.NDArray[np.bool_]) -> Iterator[tuple[list[int
     products = np.array(
         [_PRODUCT.search(name) is not None for name in tree.trace.nodes.names], np.bool_
     )
+    tokens = _tokens(tree)
+    known: dict[bytes, tuple[int, int, int] | None] = {}
     for rows in tree.siblings(_LEAST * 2):
         every = rows[~undone[rows]]
         passes = np.searchsorted(backward, place[every])
@@ -126,24 +133,28 @@ def _runs(tree: _Tree, undone: npt.NDArray[np.bool_]) -> Iterator[tuple[list[int
             if len(some) < _LEAST * 2:
                 continue
             holds = products[tree.trace.nodes.name_code[some]]
-            found = _repeats(_tokens(tree, some.tolist()), holds) if holds.any() else None
+            key = tokens[some].tobytes() + holds.tobytes()
+            if key not in known:
+                known[key] = _repeats(tokens[some], holds) if holds.any() else None
+            found = known[key]
             if found is not None:
                 begin, period, count = found
                 chosen = some[begin : begin + period * count].tolist()
                 yield chosen, period, count, period * count
 
 
-def _tokens(tree: _Tree, rows: list[int]) -> Rows:
-    """A number for each name with shapes."""
+def _tokens(tree: _Tree) -> Rows:
+    """A number for each node, which nodes of one name with the same shapes share."""
     nodes = tree.trace.nodes
-    known: dict[tuple[str, bytes], int] = {}
-    found = []
-    for row in rows:
-        code = int(nodes.input_code[row])
-        shapes = nodes.texts[code][1] if code >= 0 else b""
-        key = (str(tree.names[row]).rstrip("0123456789"), shapes)
-        found.append(known.setdefault(key, len(known)))
-    return np.array(found, np.int64)
+    names = _numbers([name.rstrip("0123456789") for name in nodes.names])
+    shapes = _numbers([*(text[1] for text in nodes.texts), b""])
+    return codes(names[nodes.name_code], shapes[np.maximum(nodes.input_code, -1)])
+
+
+def _numbers(values: list[Any]) -> Rows:
+    """A number for each value, which equal ones share."""
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
 
 
 def _repeats(tokens: Rows, products: npt.NDArray[np.bool_]) -> tuple[int, int, int] | None:
@@ -155,6 +166,8 @@ def _repeats(tokens: Rows, products: npt.NDArray[np.bool_]) -> tuple[int, int, i
     best: tuple[int, int, int] | None = None
     covered = 0
     for period in range(1, len(tokens) // 2 + 1):
+        if len(tokens) // period * period <= covered:
+            continue
         same = np.concatenate(([0], (tokens[:-period] == tokens[period:]).astype(np.int8), [0]))
         edges = np.flatnonzero(np.diff(same))
         begins, ends = edges[::2], edges[1::2]
@@ -178,24 +191,23 @@ def _undo(
 ) -> None:
     """Give backward functions, and the gradients behind them, the layer of what they undo."""
     nodes = tree.trace.nodes
-    numbers = nodes.attributes.dense("seq_id", -1, np.int64).tolist()
+    numbers = nodes.attributes.dense("seq_id", -1, np.int64)
     after = tree.place > min(tree.place[end] for end in ends)
-    order, parent, takes, inside = (
-        column.tolist() for column in (tree.order, tree.parent, undone, step)
-    )
-    of_number: dict[int, int] = {}
-    for row in order:
-        if numbers[row] >= 0 and not takes[row] and inside[row] >= 0:
-            # A number stands at all operators up to the one that takes it.
-            of_number[numbers[row]] = row
-    last = -1
-    for row in order:
-        if not takes[row] or (parent[row] >= 0 and takes[parent[row]]):
-            continue
-        if "Accumulate" not in str(tree.names[row]):
-            last = of_number.get(numbers[row], -1) if numbers[row] >= 0 else last
-        if last >= 0:
-            layer[row], step[row] = layer[last], step[last]
+    order, told = tree.order, numbers >= 0
+    inside = order[(told & ~undone & (step >= 0))[order]]
+    # A number stands at all operators up to the one that takes it.
+    number = codes(numbers)
+    of_number = np.full(len(numbers) + 1, -1, np.int64)
+    of_number[number[inside]] = inside
+    above = np.maximum(tree.parent, 0)
+    takes = order[(undone & ((tree.parent < 0) | ~undone[above]))[order]]
+    sums = np.array(["Accumulate" in name for name in nodes.names], np.bool_)[nodes.name_code]
+    # What accumulates a gradient, or has no number, belongs to the function before it.
+    latest = np.where((told & ~sums)[takes], np.arange(len(takes)), -1)
+    latest = np.maximum.accumulate(latest)
+    last = np.where(latest >= 0, of_number[number[takes[latest]]], -1)
+    found = last >= 0
+    layer[takes[found]], step[takes[found]] = layer[last[found]], step[last[found]]
     part[after & undone] = 1
     layer[:], step[:] = tree.spread(layer), tree.spread(step)
     part[:] = np.maximum(tree.spread(np.where(part > 0, part, -1)), 0)
@@ -205,6 +217,7 @@ def _launched(tree: _Tree, layer: Rows, part: Rows, step: Rows) -> None:
     """Give device work and transfers the layer of the call that asked for them."""
     asks = np.isin(tree.kind, (EdgeKind.LAUNCH, EdgeKind.THREAD)) & (tree.source >= 0)
     source, target = tree.source[asks], tree.target[asks]
-    for s, t in zip(source.tolist(), target.tolist(), strict=True):
-        if layer[t] < 0 and tree.parent[t] < 0:
+    open_ends = (layer[target] < 0) & (tree.parent[target] < 0)
+    for s, t in zip(source[open_ends].tolist(), target[open_ends].tolist(), strict=True):
+        if layer[t] < 0:
             layer[t], part[t], step[t] = layer[s], part[s], step[s]

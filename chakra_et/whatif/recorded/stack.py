@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeAlias
 
 import numpy as np
 
-from chakra_et.columns import Rows
+from chakra_et.codes import codes
+from chakra_et.columns import NO_ROW, Rows
 from chakra_et.definitions import EdgeKind, NodeType
 from chakra_et.model import Trace, TraceSet
-from chakra_et.times import callers
-from chakra_et.whatif.chains import CHAINS, program_order
+from chakra_et.whatif.chains import CHAINS
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.buckets import rebucketed
 from chakra_et.whatif.recorded.layers import Layers, find_layers
@@ -71,10 +70,6 @@ def _sums(trace: Trace, rank: int) -> list[GradientSum]:
         return []
 
 
-_Key: TypeAlias = tuple[int, int, int]
-_Named: TypeAlias = tuple[dict[_Key, int], dict[int, _Key]]
-
-
 class _Stack:
     """The layers of one rank, and the changes that put others in their place."""
 
@@ -86,12 +81,10 @@ class _Stack:
             layers.layer.copy(), layers.part.copy(), layers.step.copy()
         )  # fmt: skip
         self.surgery = Surgery(trace)
-        self.order = program_order(trace)
-        self.place = np.argsort(self.order)
-        self._parent = callers(trace)
+        self.order, self.place, self._parent = layers.order, layers.place, layers.parent
         self._of_sums()
         self._of_gradients()
-        self._known: dict[tuple[int, int, int], _Named] = {}
+        self._alike = _Alike(self)
 
     def run(self, count: int) -> Trace:
         """The trace with so many layers."""
@@ -142,51 +135,29 @@ class _Stack:
 
     def _of_gradients(self) -> None:
         """What comes after the backward pass is of the layer whose gradients alone it reads."""
-        data = (self.surgery.kind == EdgeKind.DATA) & (self.surgery.source >= 0)
-        reads: dict[int, list[int]] = {}
-        for s, t in zip(
-            self.surgery.source[data].tolist(), self.surgery.target[data].tolist(), strict=True
-        ):
-            reads.setdefault(t, []).append(s)
-        sums = {row for one in self.sums for row in (one.row, one.call)}
+        nodes, surgery = self.trace.nodes, self.surgery
         forward = np.flatnonzero((self.layer >= 0) & (self.part == 0))
-        begin = self.trace.nodes.start_ns[forward].min() if len(forward) else 0
-        for row in self.order.tolist():
-            if self.layer[row] >= 0 or row in sums or self.trace.nodes.start_ns[row] < begin:
-                continue
-            known = {(int(self.layer[s]), int(self.step[s])) for s in reads.get(row, ())
-                     if self.layer[s] >= 0 and self.part[s] == 1}  # fmt: skip
-            latest = max((step for _, step in known), default=-1)
-            mine = {layer for layer, step in known if step == latest}
-            caller = int(self._parent[row])
+        begin = nodes.start_ns[forward].min() if len(forward) else 0
+        asked = (self.layer < 0) & (nodes.start_ns >= begin)
+        asked[[row for one in self.sums for row in (one.row, one.call)]] = False
+        reads: dict[int, list[int]] = {}
+        data = (surgery.kind == EdgeKind.DATA) & (surgery.source >= 0) & asked[surgery.target]
+        for s, t in zip(surgery.source[data].tolist(), surgery.target[data].tolist(), strict=True):
+            reads.setdefault(t, []).append(s)
+        layer, step, part, caller = (
+            column.tolist() for column in (self.layer, self.step, self.part, self._parent)
+        )
+        for row in self.order[asked[self.order]].tolist():
+            known = [(step[s], layer[s]) for s in reads.get(row, ())
+                     if layer[s] >= 0 and part[s] == 1]  # fmt: skip
+            latest = max((when for when, _ in known), default=-1)
+            mine = {whose for when, whose in known if when == latest}
+            above = caller[row]
             if len(mine) == 1:
-                self.layer[row], self.step[row], self.part[row] = mine.pop(), latest, 1
-            elif caller >= 0 and self.part[caller] == 1 and self.layer[caller] >= 0:
-                self._label((row,), caller)
-
-    def _like(self, row: int, layer: int) -> int | None:
-        """The node of another layer that does what a node does in its own."""
-        step, part = int(self.step[row]), int(self.part[row])
-        _, mine = self._keys((step, part, int(self.layer[row])))
-        others, _ = self._keys((step, part, layer))
-        return others.get(mine[row]) if row in mine else None
-
-    def _keys(self, where: tuple[int, int, int]) -> _Named:
-        """The nodes of a layer by name, inputs and how many there were of these before; and the
-        other way round.
-        """
-        if where not in self._known:
-            step, part, layer = where
-            rows = np.flatnonzero((self.step == step) & (self.part == part) & (self.layer == layer))
-            seen: Counter[tuple[int, int]] = Counter()
-            found = {}
-            nodes = self.trace.nodes
-            for row in rows[np.argsort(self.place[rows])].tolist():
-                key = (int(nodes.name_code[row]), int(nodes.input_code[row]))
-                found[key[0], key[1], seen[key]] = row
-                seen[key] += 1
-            self._known[where] = found, {row: key for key, row in found.items()}
-        return self._known[where]
+                layer[row], step[row], part[row] = mine.pop(), latest, 1
+            elif above >= 0 and part[above] == 1 and layer[above] >= 0:
+                layer[row], step[row], part[row] = layer[above], step[above], 1
+        self.layer, self.step, self.part = map(np.array, (layer, step, part))
 
     # -----------------------------------------------------------------------------------------
     # More
@@ -206,8 +177,7 @@ class _Stack:
                 self._splice(run, copies, kind)
         edges = np.flatnonzero((self.surgery.source >= 0) & ~self.surgery.links)
         a, b = self.layer[self.surgery.source[edges]], self.layer[self.surgery.target[edges]]
-        for edge in edges[(a == m) | (b == m)].tolist():
-            self._edge_of_copies(edge, m, copies)
+        self._waits_of_copies(edges[(a == m) | (b == m)], m, copies)
         for one in self.sums:
             size = sum(
                 s for g, s in zip(one.gradients, one.sizes, strict=True) if self.layer[g] == m
@@ -252,35 +222,45 @@ class _Stack:
         else:
             self.surgery.put(new, before, kind)
 
-    def _edge_of_copies(self, edge: int, m: int, copies: list[Rows]) -> None:
-        """The waits of copies, and of what waits for them, by one edge of the layer they copy."""
+    def _waits_of_copies(self, edges: Rows, m: int, copies: list[Rows]) -> None:
+        """The waits of copies, and of what waits for them, by the edges of the layer they copy."""
         surgery = self.surgery
-        s, t = int(surgery.source[edge]), int(surgery.target[edge])
-        kind, a, b = EdgeKind(int(surgery.kind[edge])), int(self.layer[s]), int(self.layer[t])
-        if b == m:
-            for place, mine in enumerate(copies):
-                source: int | None = s
-                if a == m:
-                    source = int(mine[s])
-                elif a == m - 1 and (like := self._like(s, m)) is not None:
-                    source = like if place == 0 else int(copies[place - 1][like])
-                elif a == m + 1 and (like := self._like(s, m)) is not None:
-                    source = s if place == len(copies) - 1 else int(copies[place + 1][like])
-                surgery.wait(int(mine[t]), source, kind, inferred=self._guess(edge))
-            if a == m + 1 and (like := self._like(s, m)) is not None:
-                self._instead(edge, int(copies[0][like]), t, kind)
-        elif b == m + 1:
-            self._instead(edge, int(copies[-1][s]), t, kind)
-        elif b < 0 and kind is EdgeKind.DATA:
-            for mine in copies:
-                surgery.wait(t, int(mine[s]), kind, inferred=self._guess(edge))
+        s, t, kind = surgery.source[edges], surgery.target[edges], surgery.kind[edges]
+        a, b, alike = self.layer[s], self.layer[t], self._alike.of(s, m)
+        # What waits for a copy instead, and for nodes that read what all layers wrote.
+        before, after = (b == m) & (a == m + 1) & (alike >= 0), b == m + 1
+        self._instead(edges[before], copies[0][alike[before]])
+        self._instead(edges[after], copies[-1][s[after]])
+        reads = (b < 0) & (kind == EdgeKind.DATA)
+        found = [(edges[reads], t[reads], mine[s[reads]]) for mine in copies]
+        inside = np.flatnonzero(b == m)
+        for place, mine in enumerate(copies):
+            source = self._awaited(s[inside], alike[inside], m, copies, place)
+            found.append((edges[inside], mine[t[inside]], source))
+        edge, target, source = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.argsort(edge, kind="stable")
+        self._wait(edge[order], target[order], source[order])
 
-    def _instead(self, edge: int, source: int, target: int, kind: EdgeKind) -> None:
-        self.surgery.forget(np.array([edge]))
-        self.surgery.wait(target, source, kind, inferred=self._guess(edge))
+    def _awaited(self, s: Rows, alike: Rows, m: int, copies: list[Rows], place: int) -> Rows:
+        """What a copy waits for, where the copied layer waits for `s`: its own, or a neighbour's.
 
-    def _guess(self, edge: int) -> bool:
-        return bool(self.trace.edges.inferred[edge])
+        `alike` are the nodes of the copied layer that are like `s`, where `s` is of another one.
+        """
+        a, like = self.layer[s], np.maximum(alike, 0)
+        below = copies[place - 1][like] if place else like
+        above = s if place == len(copies) - 1 else copies[place + 1][like]
+        next_to = [a == m, (a == m - 1) & (alike >= 0), (a == m + 1) & (alike >= 0)]
+        return np.select(next_to, [copies[place][s], below, above], s)
+
+    def _instead(self, edges: Rows, source: Rows) -> None:
+        """Let the targets of edges wait for others in place of the sources."""
+        self.surgery.forget(edges)
+        self._wait(edges, self.surgery.target[edges], source)
+
+    def _wait(self, edges: Rows, target: Rows, source: Rows) -> None:
+        """Waits of the kinds of edges."""
+        inferred = self.trace.edges.inferred[edges]
+        self.surgery.wait(target, source, self.surgery.kind[edges], inferred=inferred)
 
     # -----------------------------------------------------------------------------------------
     # Fewer
@@ -292,17 +272,43 @@ class _Stack:
         gone = (self.layer > low) & (self.layer < high)
         edges = np.flatnonzero(self.surgery.source >= 0)
         s, t = self.surgery.source[edges], self.surgery.target[edges]
-        for edge in edges[gone[s] & ~gone[t] & (self.layer[t] >= 0)].tolist():
-            source, target = int(self.surgery.source[edge]), int(self.surgery.target[edge])
-            wanted = low if self.layer[target] >= high else high
-            like = self._like(source, wanted) if 0 <= wanted < self.count else None
-            if like is not None and not self.surgery.links[edge]:
-                self.surgery.wait(
-                    target, like, EdgeKind(int(self.surgery.kind[edge])), inferred=self._guess(edge)
-                )
+        edges = edges[gone[s] & ~gone[t] & (self.layer[t] >= 0) & ~self.surgery.links[edges]]
+        further = self.layer[self.surgery.target[edges]] >= high
+        for layer, some in ((low, edges[further]), (high, edges[~further])):
+            like = self._alike.of(self.surgery.source[some], layer)
+            told = some[like >= 0]
+            self._wait(told, self.surgery.target[told], like[like >= 0])
         for one in self.sums:
             left = sum(s for g, s in zip(one.gradients, one.sizes, strict=True) if not gone[g])
             self.surgery.tell("comm_size", one.row, left)
             if not left:
                 self.surgery.drop((one.row, one.call))
         self.surgery.drop(np.flatnonzero(gone).tolist())
+
+
+class _Alike:
+    """Finds the node of another layer that does what a node does in its own.
+
+    That is the one of its name and inputs, in the same step and part; of several, the one in the
+    same place among these.
+    """
+
+    def __init__(self, stack: _Stack) -> None:
+        nodes, self._layer = stack.trace.nodes, stack.layer
+        rows = stack.order[stack.layer[stack.order] >= 0]
+        kind = codes(*(c[rows] for c in (stack.step, stack.part, nodes.name_code,
+                                         nodes.input_code)))  # fmt: skip
+        within = codes(kind, stack.layer[rows])
+        along = np.argsort(within, kind="stable")
+        begins = np.searchsorted(within[along], np.arange(within.max(initial=-1) + 1))
+        turn = np.empty(len(rows), np.int64)
+        turn[along] = np.arange(len(rows)) - begins[within[along]]
+        self._number = np.full(len(stack.layer), NO_ROW, np.int64)
+        self._number[rows] = codes(kind, turn)
+
+    def of(self, rows: Rows, layer: int) -> Rows:
+        """The nodes of a layer that do what some nodes do in theirs; -1 where none does."""
+        mine = np.flatnonzero((self._layer == layer) & (self._number >= 0))
+        found = np.full(int(self._number.max(initial=-1)) + 2, NO_ROW, np.int64)
+        found[self._number[mine]] = mine
+        return np.where(self._number[rows] >= 0, found[self._number[rows]], NO_ROW)
