@@ -73,10 +73,11 @@ class Timeline:
         ends = np.concatenate([*(end for _, end in work), self.done])
         wants = np.ones(len(begins), np.int64)
         wants[len(wants) - len(members) :] = [len(rows) for rows in members]
-        self.moments, place = np.unique(np.concatenate((begins, ends)), return_inverse=True)
-        change = np.zeros(len(self.moments), np.int64)
-        np.add.at(change, place.ravel(), np.concatenate((wants, -wants)))
-        wanted = np.cumsum(change)[:-1]
+        moments = np.concatenate((begins, ends))
+        # A stable sort makes use of the order that ranks have already.
+        order = np.argsort(moments, kind="stable")
+        self.moments = moments[order]
+        wanted = np.cumsum(np.concatenate((wants, -wants))[order])[:-1]
         rate = np.minimum(processors.count / np.maximum(wanted, 1), 1)
         self.work: Reals = np.append(0.0, np.cumsum(np.diff(self.moments) * rate))
 

@@ -44,7 +44,7 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
             launch[work] >= 0, launch[work], _not_before(columns, scopes, work, stream)
         )
         launched_by = np.where(launch[work] >= 0, launch[work] + begin, -1)
-        own = _own_ends(columns)[np.maximum(launch[work], 0)]
+        own = _own_ends(columns)[np.maximum(launch[work], 0)] if len(work) else work
         parts.append((work + begin, stream + streams, launched_by, own))
         streams += names
         found_anew.append(_found_anew(columns, scopes, work, stream))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
+from chakra_et.shown import number_of
 from chakra_et.whatif.edit import Change, Edit, MissedError
 from chakra_et.whatif.values import size_bytes, whole
 
@@ -64,10 +65,11 @@ def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceS
     Raises MissedError where neither the run follows a plan nor the graph shows what is to change,
     or where no plan can run that has these changes.
     """
-    from chakra_et.whatif.transformer import alike, rebuild, recognise
-
     text = " ".join(change.text for change in changes)
     try:
+        _require_steps(traces)
+        from chakra_et.whatif.transformer import alike, rebuild, recognise
+
         found = recognise(traces)
     except MissedError as missed:
         return _change_recorded(traces, changes, missed)
@@ -88,6 +90,14 @@ def change_plan(traces: TraceSet, changes: Sequence[PlanChange]) -> tuple[TraceS
     return made.traces, [
         Change(text, nodes, before, after, "structure", made.provenance, told, found.seen.left_out)
     ]
+
+
+def _require_steps(traces: TraceSet) -> None:
+    """Raise MissedError where nodes do not tell what they are a part of, as in a recording."""
+    named = next(iter(traces.values())).nodes.attributes.named
+    lacking = [name for name in ("op_type", "phase", "layer", "micro_batch") if not named(name)]
+    if lacking:
+        raise MissedError(f"nodes with {', '.join(lacking)}, which tell the steps of a model apart")
 
 
 def _change_recorded(
@@ -164,7 +174,7 @@ def _work(plan: Plan) -> str:
     if plan.phase is Phase.PREFILL:
         return "a prefill"
     past = f" after {plan.context}" if plan.phase is Phase.DECODE else ""
-    return f"{plan.phase.value} of {plan.tokens} tokens{past}"
+    return f"{plan.phase.value} of {number_of(plan.tokens, 'token')}{past}"
 
 
 def _recorded(name: str, value: int, traces: TraceSet, text: str) -> tuple[TraceSet, Change]:

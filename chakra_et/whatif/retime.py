@@ -105,11 +105,16 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
 
         def factors(trace: Trace) -> tuple[Calls, Reals, Codes]:
             calls, others = calls_of(trace), calls_of(after[id(trace)])
-            now, then = (table.times_ns(c.keys, c.features) for c in (others, calls))
             same = (np.nan_to_num(calls.features) == np.nan_to_num(others.features)).all(1)
+            rows = np.flatnonzero(~same)
+            now, then = (
+                table.times_ns([c.keys[row] for row in rows.tolist()], c.features[rows])
+                for c in (others, calls)
+            )
+            ratio, source = np.full(len(same), np.nan), np.full(len(same), _SAME, np.uint8)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(same, np.nan, now[0] / then[0])
-            return calls, ratio, np.where(same, _SAME, np.maximum(now[1], then[1]))
+                ratio[rows], source[rows] = now[0] / then[0], np.maximum(now[1], then[1])
+            return calls, ratio, source
 
         made, change = _applied(traces, text, factors)
         given = {rank: _with_lengths(trace, longer) for rank, trace in made.items()}

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.codes import distinct
 from chakra_et.columns import NO_ROW, Mask, Rows, count_up
@@ -145,7 +146,12 @@ class Surgery:
     # Waits
 
     def wait(
-        self, target: Any, source: Any, kind: EdgeKind | Rows, *, inferred: bool | Mask = False
+        self,
+        target: Any,
+        source: Any,
+        kind: EdgeKind | npt.NDArray[Any],
+        *,
+        inferred: bool | Mask = False,
     ) -> None:
         """Let nodes wait for others: rows, or arrays of as many."""
         if isinstance(target, int) and isinstance(source, int):

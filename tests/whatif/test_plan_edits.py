@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from llm_plans import DENSE, interleaved, plans
+from hypothesis import strategies as st
+from llm_plans import DENSE, MOE, interleaved, plans, with_experts
 
+from chakra_et.definitions import Kind
+from chakra_et.errors import ChakraError
 from chakra_et.kerneltimes import Samples, samples_of
 from chakra_et.kerneltimes.files import write_samples
 from chakra_et.model import Trace, TraceSet
 from chakra_et.replay import network_of, replay
 from chakra_et.whatif import Edited, MissedError, edit, parse_edit
+from chakra_et.whatif.plan_edits import changed
 from chakra_et.whatif.transformer import recognise
-from chakra_et.workloads import Model, Plan, Recompute, Roofline, Schedule, device, generate
+from chakra_et.workloads import Model, Phase, Plan, Recompute, Roofline, Schedule, device, generate
 
 ROOFLINE = Roofline(device("a100"))
 
 
-def model(**changed: Any) -> Model:
-    return Model(**{name: getattr(DENSE, name) for name in DENSE.__struct_fields__}
+def model(of: Model = DENSE, **changed: Any) -> Model:
+    return Model(**{name: getattr(of, name) for name in of.__struct_fields__}
                  | {"layers": 4} | changed)  # fmt: skip
 
 
@@ -51,6 +56,30 @@ GRID = {
         START, model=model(layers=8), dp=4, tp=1, pp=4, global_batch=16
     ),
 }
+
+
+TOLD = {
+    "experts": (
+        Plan(model=model(MOE), tp=2, ep=2, dp=4, sequence=32, global_batch=4),
+        ["dp=2", "ep=4", "ep=1", "tp=1", "pp=2", "cp=2", "layers=6", "experts=8",
+         "experts_per_token=1 expert_ffn=96", "sequence=64 dp=8 tp=1"],
+    ),
+    "prefill": (
+        Plan(model=model(), phase=Phase.PREFILL, tp=2, pp=2, sequence=64),
+        ["sequence=128", "dp=2 layers=6", "tp=1", "micro_batch=2"],
+    ),
+    "decode": (
+        Plan(model=model(MOE), phase=Phase.DECODE, tp=2, ep=2, dp=2, context=64, tokens=2),
+        ["context=128", "tokens=3", "pp=2 layers=5", "ep=1", "global_batch=8", "precision=fp16"],
+    ),
+    "serve": (
+        Plan(model=model(), phase=Phase.SERVE, pp=2, sequence=64),
+        ["tp=2", "sequence=32 tokens=2", "dp=2", "hidden=128"],
+    ),
+    # Of one replica no graph tells how more of them would share gradients and weights.
+    "one replica": (replace(START, dp=1, zero=0, overlap=True, global_batch=4), ["dp=2"]),
+}  # fmt: skip
+"""Plans that no graph tells whole, with edits of them."""
 
 
 def made(plan: Plan) -> TraceSet:
@@ -93,6 +122,90 @@ def test_a_set_edited_to_a_plan_is_the_set_generated_for_it(text: str) -> None:
     assert spans(after.traces) == spans(wanted)
     # What ran before has its time from there, what did not from the device that fits all of it.
     assert set(after.changes[0].provenance) <= {"recorded", "model", "unknown"}
+
+
+def wanted_of(plan: Plan, text: str) -> Plan:
+    """The plan that the edits of a text lead to."""
+    edits = [parse_edit(part).plan for part in text.split()]
+    return changed(plan, [each for each in edits if each is not None])
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"), [(plan, text) for plan, texts in TOLD.values() for text in texts]
+)
+def test_a_plan_that_a_set_tells_counts_where_its_graph_bears_it_out(plan: Plan, text: str) -> None:
+    after, wanted = edited(made(plan), text).traces, made(wanted_of(plan, text))
+    assert same(after, wanted)
+    assert after[0].metadata.get("workload") == wanted[0].metadata.get("workload")
+    assert spans(after) == spans(wanted)
+
+
+@given(
+    plan=with_experts.filter(lambda plan: plan.world_size <= 8),
+    text=st.sampled_from(["layers=9", "tp=2", "dp=4", "ep=1", "pp=2", "hidden=128", "zero=0",
+                          "experts=8", "cp=1 micro_batch=2", "recompute=full tp=1"]),
+)  # fmt: skip
+@settings(max_examples=10)
+def test_experts_edited_are_experts_generated_or_both_are_refused(plan: Plan, text: str) -> None:
+    try:
+        wanted = generate(wanted_of(plan, text))
+    except ChakraError as error:
+        with pytest.raises(MissedError, match=re.escape(error.problem)):
+            edited(generate(plan), text)
+        return
+    assert same(edited(generate(plan), text).traces, wanted)
+
+
+def test_a_plan_that_the_graph_does_not_bear_out_does_not_count() -> None:
+    """The graph of a dense model tells its plan all the same; one of experts does not."""
+    for start, text in ((START, "layers=6"), (TOLD["experts"][0], "hidden=128")):
+        traces = made(start)
+        for trace in traces.values():
+            told = replace(start, sequence=16).facts["workload"]
+            trace.metadata.set("workload", Kind.STRING, told)
+        if start is START:
+            assert same(edited(traces, text).traces, made(GRID[text]))
+            continue
+        with pytest.raises(MissedError, match=r"has another .*: so says the set that it is"):
+            edited(traces, text)
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["", "no JSON", "[]", '{"kind": "llm"}', '{"kind": "llm", "model": {"layers": "many"}}',
+     '{"kind": "llm", "model": {"name": "", "layers": 4, "hidden": 1, "heads": 1, "ffn": 1, '
+     '"vocabulary": 1}, "tp": 2, "pp": 2, "dp": 2, "global_batch": 200000000}'],
+)  # fmt: skip
+def test_metadata_that_tell_no_plan_are_no_plan(told: str) -> None:
+    traces = silent(made(START))
+    for trace in traces.values():
+        trace.metadata.set("workload", Kind.STRING, told)
+    assert same(edited(traces, "layers=6").traces, made(GRID["layers=6"]))
+
+
+@pytest.mark.parametrize(
+    ("plan", "text", "why"),
+    [("decode", "sequence=32", "sequence does nothing: this is decode of 2 tokens after 64"),
+     ("prefill", "context=32", "context does nothing: this is a prefill"),
+     ("serve", "zero=0", "zero does nothing: this is serve of 1 token"),
+     ("one replica", "tokens=2", "tokens does nothing: this is a 1f1b step"),
+     ("experts", "ep=3", "ep 3 does not divide dp 4"),
+     ("experts", "experts=1", "2 experts_per_token of 1 experts"),
+     ("one replica", "ep=2 dp=2", "but dense has no experts"),
+     ("one replica", "heads=6 hidden=96", "6 heads are not a multiple of 4 kv_heads")],
+)  # fmt: skip
+def test_what_does_nothing_in_a_run_or_cannot_be_is_refused(plan: str, text: str, why: str) -> None:
+    with pytest.raises(MissedError, match=why):
+        edited(made(TOLD[plan][0]), text)
+
+
+def test_an_edit_that_leaves_the_graph_as_it_is_says_so_and_is_kept_for_later() -> None:
+    """One replica has nothing to share; with another one, it counts how they would."""
+    plan = replace(START, dp=1, zero=1, global_batch=4)
+    once = edited(made(plan), "zero=0")
+    assert once.changes[0].nodes == 0
+    after = edited(once.traces, "dp=2").traces
+    assert same(after, made(replace(plan, dp=2, zero=0, global_batch=8)))
 
 
 @pytest.mark.parametrize("there", ["pp=4", "tp=1", "layers=6", "dp=1", "hidden=128", "zero=0"])
@@ -309,7 +422,5 @@ def test_what_does_not_fit_together_is_refused(text: str, why: str) -> None:
      "precision=int64", "sequence_parallel=1", "bucket=", "bucket=5XB", "layers:x=3", "zero=9x"],
 )  # fmt: skip
 def test_values_that_say_nothing_are_refused(text: str) -> None:
-    from chakra_et import ChakraError
-
     with pytest.raises(ChakraError):
         parse_edit(text)

@@ -262,8 +262,8 @@ def experts(dp: int, ep: int) -> TraceSet:
     """
     plan = Plan(model=MOE, dp=dp, ep=ep, sequence=16, global_batch=2 * dp, zero=0)
     traces = generate(plan, Roofline(device("a100")))
-    for trace in traces.values():
-        told = trace.metadata.attributes
+    for one in traces.values():
+        told = one.metadata.attributes
         told[:] = [a for a in told if a.key.name != "workload"]
     return traces
 

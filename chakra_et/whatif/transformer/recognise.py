@@ -51,11 +51,6 @@ class Recognised:
 
 def recognise(traces: TraceSet) -> Recognised:
     """The plan that a run follows. Raises MissedError, which says what was not found."""
-    trace = next(iter(traces.values()))
-    lacking = [name for name in ("op_type", "phase", "layer", "micro_batch")
-               if not trace.nodes.attributes.named(name)]  # fmt: skip
-    if lacking:
-        raise MissedError(f"nodes with {', '.join(lacking)}, which tell the steps of a model apart")
     told = told_plan(traces)
     if told is None:
         return _from_graph(traces)
