@@ -145,6 +145,8 @@ def _show(console: Console, answer: Answer) -> None:
     show_table(console, table)
     for when, done in (("before", answer.before), ("after", answer.after)):
         say(console, f"{when}: {_bound(done)}")
+    for reason, count in answer.before.unmatched.items():
+        say(console, f"{count} communication nodes not matched: {reason}", "yellow")
 
 
 def _show_trials(console: Console, found: Found) -> None:
@@ -181,6 +183,12 @@ def _show_change(console: Console, change: Change) -> None:
         if counts:
             listed = ", ".join(f"{count:,} {name}" for name, count in counts.items())
             say(console, f"  {what}: {listed}")
+    if change.provenance.get("unknown"):
+        say(
+            console,
+            "  unknown times are 0: --set network=US,GB_PER_S gives transfers some",
+            "yellow",
+        )
 
 
 def _rows(before: Replay, after: Replay) -> list[tuple[str, int, int]]:

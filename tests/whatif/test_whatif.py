@@ -10,6 +10,7 @@ from command import chakra
 from edits import durations, edited, spans
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_plans import DENSE
 from traces import coll, node, trace
 from truth.linked import linked, linked_ranks
 from truth.machine import play
@@ -20,6 +21,7 @@ from chakra_et import ChakraError
 from chakra_et.files import write
 from chakra_et.model import Trace, TraceSet
 from chakra_et.whatif import ask, parse_edit
+from chakra_et.workloads import Plan, Roofline, device, generate
 
 EDITS = ["time:name~gemm=0.5", "time:name~relu=3", "time:gap=true=0.25", "straggler=0:1.5",
          "jitter=0.1,7"]  # fmt: skip
@@ -139,6 +141,17 @@ def test_the_command(tmp_path: Path) -> None:
     refused = chakra("whatif", tmp_path / "t.0.et", "--set", "network=5,100")
     assert (refused.code, "does nothing for one rank" in refused.errors) == (2, True)
     assert "fits nothing" in chakra("whatif", tmp_path / "t.0.et", "--set", "time:name=no=2").output
+
+
+def test_times_that_are_unknown_and_ranks_that_are_missing_are_told(tmp_path: Path) -> None:
+    plan = Plan(model=DENSE, dp=3, sequence=16, global_batch=3)
+    for rank, one_of_three in generate(plan, Roofline(device("a100"))).items():
+        write(one_of_three, tmp_path / f"trace.{rank}.et")
+    grown = chakra("whatif", tmp_path, "--set", "layers=9").words
+    assert "unknown times are 0: --set network=US,GB_PER_S gives transfers some" in grown
+    (tmp_path / "trace.1.et").unlink()
+    alone = chakra("whatif", tmp_path, "--set", "jitter=0.1").words
+    assert "communication nodes not matched: group '1': ranks [1] have no trace" in alone
 
 
 def test_traces_that_are_given_stay_as_they_are() -> None:
