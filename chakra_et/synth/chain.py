@@ -17,8 +17,8 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows, count_up, turns_of
 
 MOST_ORDER: Final = 24
-TURN_KIND, MASTER_KIND = -2, -1
-"""The kinds of sequences of turns, and of other marks."""
+EXACT_KIND, TURN_KIND, MASTER_KIND = -3, -2, -1
+"""The kinds of sequences of tokens that stand for one mark, of turns, and of other marks."""
 _MOST_VISITS: Final = 1 << 10
 LEAST_ORDER: Final = 1
 """Of master sequences: without an order, phases would follow each other at random."""

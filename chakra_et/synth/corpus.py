@@ -11,16 +11,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from chakra_et.build.grid import Grid
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Mask, Rows, no_rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-from chakra_et.synth.chain import MASTER_KIND, TURN_KIND, Sequences
-from chakra_et.synth.tokens import PeerOffset, Rank, Vocabulary, atoms_of
+from chakra_et.synth.chain import EXACT_KIND, MASTER_KIND, TURN_KIND, Sequences
+from chakra_et.synth.tokens import PeerOffset, Rank, Token, Vocabulary, atoms_of
 from chakra_et.synth.view import ABSENT, RankView, view_of
 from chakra_et.synth.worlds import PURPOSES, WHOLE, Kin, World, find_grid, kin_of
 
@@ -60,7 +61,8 @@ class Corpus:
     """All ranks of runs that lie alike, and their tokens.
 
     `unit` numbers steps of ranks over all ranks, -1 for rows before the first step; `turning` are
-    the rows with which steps and phases begin, `marked` those and all communication.
+    the rows with which steps and phases begin, `marked` those and all communication. `stands` is
+    the token that stands for each one among marks, mostly itself.
     """
 
     world: World
@@ -72,6 +74,7 @@ class Corpus:
     unit: list[Rows] = field(default_factory=list)
     turning: list[Mask] = field(default_factory=list)
     marked: list[Mask] = field(default_factory=list)
+    stands: Rows = field(default_factory=no_rows)
 
     @property
     def units(self) -> int:
@@ -102,6 +105,7 @@ def corpus_of(runs: Sequence[Run]) -> Corpus:
         left_out["nodes before the first step"] += int(np.count_nonzero(view.step < 0))
     corpus = Corpus(world, ranks, families, lanes, vocabulary, left_out)
     _cut(corpus)
+    corpus.stands = _stands(corpus)
     return corpus
 
 
@@ -116,6 +120,32 @@ def _cut(corpus: Corpus) -> None:
         turns = np.append(True, np.diff(view.phase) != 0)[: len(view)]
         corpus.turning.append(begins | turns)
         corpus.marked.append(begins | turns | view.communicates)
+
+
+def _stands(corpus: Corpus) -> Rows:
+    """For each token the one that stands for it among marks.
+
+    Where one rank waits and another does not, or is called from elsewhere, one mark has several
+    tokens, of which each step of a rank has one. The most frequent one stands for all of them.
+    """
+    marks = [c[m & (u >= 0)] for c, m, u in _columns(corpus)]
+    units = np.concatenate([u[m & (u >= 0)] for _, m, u in _columns(corpus)])
+    code = np.concatenate(marks)
+    times = np.bincount(code, minlength=len(corpus.vocabulary.tokens))
+    kinds: dict[Token, list[int]] = {}
+    for token in np.flatnonzero(times).tolist():
+        kinds.setdefault(corpus.vocabulary.tokens[token].kind, []).append(token)
+    stands = np.arange(len(times))
+    for tokens in kinds.values():
+        pairs = np.unique(np.stack([units, code])[:, np.isin(code, tokens)], axis=1)
+        if len(np.unique(pairs[0])) == pairs.shape[1]:
+            stands[tokens] = max(tokens, key=lambda token: (times[token], -token))
+    return stands
+
+
+def _columns(corpus: Corpus) -> Iterator[tuple[Rows, Mask, Rows]]:
+    """Tokens, marks and units of each rank."""
+    return zip(corpus.vocabulary.codes, corpus.marked, corpus.unit, strict=True)
 
 
 def _peers(views: list[RankView], grid: Grid) -> tuple[list[PeerOffset], list[Rows]]:
@@ -236,14 +266,17 @@ def _keys(
 Pair = tuple[int, int]
 
 
-class Places:
+Thing = TypeVar("Thing", bound=tuple[int, ...])
+
+
+class Places(Generic[Thing]):
     """Numbers of things in the order of their first appearance."""
 
     def __init__(self) -> None:
-        self.of: dict[Pair, int] = {}
+        self.of: dict[Thing, int] = {}
 
-    def __call__(self, pair: Pair) -> int:
-        return self.of.setdefault(pair, len(self.of))
+    def __call__(self, thing: Thing) -> int:
+        return self.of.setdefault(thing, len(self.of))
 
 
 @dataclass
@@ -254,19 +287,20 @@ class Parsed:
     at different places differ; BEGIN for no row, or where rows before are not told (`before`).
     Sequences hold, by key, from 0 on for each role the `turns` of steps (marks with which phases
     begin), then the other marks between two turns (`spans`), then tokens between two marks (`gaps`,
-    with the phase of the mark before for a kind). Spans and gaps are pairs of marks.
+    with the phase of the mark before for a kind), then for each mark the token itself, where
+    several stand for one. Spans are pairs of marks, gaps too, with the token of the first one.
     """
 
     before: bool
     sequences: Sequences
     marks: list[Pair]
     spans: list[Pair]
-    gaps: list[Pair]
+    gaps: list[tuple[int, int, int]]
 
 
 def parse(corpus: Corpus, before: bool, blocks: int = 1) -> Parsed:
     """All units as sequences; each is cut into `blocks` first, for holding parts of it out."""
-    marks, spans, gaps = Places(), Places(), Places()
+    marks, spans, gaps = Places[Pair](), Places[Pair](), Places[tuple[int, int, int]]()
     rows: list[tuple[int, int, int, int]] = []
     tokens: list[Rows] = []
     units = 0
@@ -279,7 +313,7 @@ def parse(corpus: Corpus, before: bool, blocks: int = 1) -> Parsed:
             units += 1
     level, key, kind, unit = np.array(rows, np.int64).reshape(-1, 4).T
     first = np.append(0, np.cumsum([len(t) for t in tokens])).astype(np.int64)
-    base = np.cumsum([0, corpus.world.roles, len(spans.of)])
+    base = np.cumsum([0, corpus.world.roles, len(spans.of), len(gaps.of)])
     joined = np.concatenate(tokens) if tokens else np.zeros(0, np.int64)
     sequences = Sequences(joined, first, key + base[level], kind, unit)
     return Parsed(before, sequences, list(marks.of), list(spans.of), list(gaps.of))
@@ -293,18 +327,24 @@ def _parts(unit: Rows, blocks: int) -> Iterator[Rows]:
 
 
 def _marks_of(
-    corpus: Corpus, number: int, part: Rows, before: bool, marks: Places
+    corpus: Corpus, number: int, part: Rows, before: bool, marks: Places[Pair]
 ) -> dict[int, int]:
     """The marks of some rows that follow each other, by row."""
     code = corpus.vocabulary.codes[number]
+    told = corpus.stands[code]
     return {
-        row: marks((int(code[row - 1]) if before and row > part[0] else BEGIN, int(code[row])))
+        row: marks((int(code[row - 1]) if before and row > part[0] else BEGIN, int(told[row])))
         for row in part[corpus.marked[number][part]].tolist()
     }
 
 
 def _levels(
-    corpus: Corpus, number: int, part: Rows, at: dict[int, int], spans: Places, gaps: Places
+    corpus: Corpus,
+    number: int,
+    part: Rows,
+    at: dict[int, int],
+    spans: Places[Pair],
+    gaps: Places[tuple[int, int, int]],
 ) -> Iterator[tuple[int, int, int, Rows]]:
     """Level, key, kind and tokens of the sequences of some rows."""
     code, phase = corpus.vocabulary.codes[number], corpus.ranks[number].view.phase
@@ -318,8 +358,13 @@ def _levels(
             yield 1, key, MASTER_KIND, np.array(inside, np.int64)
     for here, there in pairwise([int(part[0]) - 1, *at, int(part[-1]) + 1]):
         if here in at or here + 1 < there:
-            key = gaps((at.get(here, BEGIN), at.get(there, BEGIN)))
+            own = int(code[here]) if here in at else BEGIN
+            key = gaps((at.get(here, BEGIN), at.get(there, BEGIN), own))
             yield 2, key, int(phase[max(here, int(part[0]))]), code[here + 1 : there]
+    several = np.bincount(corpus.stands)[corpus.stands] > 1
+    for row, mark in at.items():
+        if several[code[row]]:
+            yield 3, mark, EXACT_KIND, code[row : row + 1]
 
 
 def flat_of(corpus: Corpus, blocks: int = 1) -> Sequences:

@@ -10,10 +10,11 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from chakra_et.columns import Mask
+from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
 from chakra_et.synth.chain import (
+    EXACT_KIND,
     MASTER_KIND,
     TURN_KIND,
     Order,
@@ -21,11 +22,13 @@ from chakra_et.synth.chain import (
     by_frequency,
     choose_orders,
 )
+from chakra_et.synth.classes import classes_of
 from chakra_et.synth.corpus import BEGIN, Corpus, Parsed, Run, corpus_of, flat_of, parse, read_run
 from chakra_et.synth.graph import chain_graph
 from chakra_et.synth.model import (
     FORMAT,
     Evidence,
+    Exact,
     Part,
     SynthModel,
 )
@@ -35,7 +38,7 @@ from chakra_et.synth.values import delays_of, durations_of, mixtures_of, sums_of
 from chakra_et.synth.variants import variants_of
 
 LEARNERS: Final = ("markov", "neural")
-TURNS, MASTER = "turns", "master"
+EXACT, TURNS, MASTER = "exact", "turns", "master"
 _BLOCKS: Final = 5
 """Into so many parts a single step is cut, to hold one of them out at a time."""
 _MOST_JOINT: Final = 16
@@ -68,6 +71,7 @@ def _told(part: Part) -> dict[str, Any]:
         "batch": part.batch,
         "nodes_of_a_step": part.nodes,
         "tokens": len(part.tokens),
+        "classes_of_ranks": part.classes,
         "communication_share": part.share,
         "orders": part.evidence.orders,
         "bits_per_node": {
@@ -119,6 +123,9 @@ def _told_batch(traces: TraceSet) -> float | None:
 def _part(
     corpus: Corpus, runs: Sequence[Run], batch: float | None, learner: str, seed: int
 ) -> Part:
+    if learner == "neural":
+        # A network has no sequences of single tokens: each one is a mark of its own.
+        corpus.stands = np.arange(len(corpus.vocabulary.tokens))
     parsed, evidence, orders = min(
         (_evidence(corpus, parse(corpus, before)) for before in (False, True)),
         key=lambda found: found[1].chosen,
@@ -136,6 +143,11 @@ def _part(
         nodes = sum(int((unit >= 0).sum()) for unit in corpus.unit)
         evidence = msgspec.structs.replace(evidence, neural=round(bits / max(nodes, 1), 6))
     keys = roles + len(parsed.spans)
+    own = _moved(_chosen(sequences, ~master), keys)
+    rank = _rank_of_units(corpus)
+    role = np.array([rank.role for rank in corpus.ranks], np.int64)
+    classes, number = classes_of(own, orders, rank[own.unit], role)
+    fills, exact = _chosen(own, own.kind >= 0), _chosen(own, own.kind == EXACT_KIND)
     return Part(
         world=corpus.world,
         runs=len(runs),
@@ -162,7 +174,9 @@ def _part(
         spans=tuple(parsed.spans),
         gaps=tuple(parsed.gaps),
         masters=chain_graph(_chosen(sequences, master), orders, keys),
-        fills=chain_graph(_moved(_chosen(sequences, ~master), keys), orders, len(parsed.gaps)),
+        fills=chain_graph(fills, orders, len(parsed.gaps), number[rank[fills.unit]]),
+        exact=_exact(_moved(exact, len(parsed.gaps)), number[rank[exact.unit]], classes),
+        classes=classes,
         joint=_joint(corpus, runs, parsed) if _fits_as_a_whole(corpus) else (),
         evidence=evidence,
         network=network,
@@ -186,7 +200,7 @@ def _evidence(corpus: Corpus, parsed: Parsed) -> tuple[Parsed, Evidence, dict[in
     choice = choose_orders(parted.sequences)
     flat = flat_of(corpus, blocks)
     nodes = max(len(flat.tokens), 1)
-    names = {TURN_KIND: TURNS, MASTER_KIND: MASTER, **dict(enumerate(PHASES))}
+    names = {EXACT_KIND: EXACT, TURN_KIND: TURNS, MASTER_KIND: MASTER, **dict(enumerate(PHASES))}
     evidence = Evidence(
         orders={names[kind]: (o.tokens, o.counts) for kind, o in choice.orders.items()},
         bits=tuple(round(bits / nodes, 6) for bits in choice.bits),
@@ -208,6 +222,27 @@ def _moved(sequences: Sequences, keys: int) -> Sequences:
     """The sequences with keys that count from 0."""
     return Sequences(sequences.tokens, sequences.first, sequences.key - keys, sequences.kind,
                      sequences.unit)  # fmt: skip
+
+
+def _exact(
+    sequences: Sequences, group: Rows, classes: tuple[tuple[int, ...], ...]
+) -> tuple[Exact, ...]:
+    """The tokens of marks that have several, and how many steps of each class had which."""
+    found = []
+    for mark in np.unique(sequences.key).tolist():
+        mine = sequences.key == mark
+        tokens, of = np.unique(sequences.tokens[mine], return_inverse=True)
+        counts = np.zeros((1 + sum(map(len, classes)), len(tokens)), np.int64)
+        np.add.at(counts, (group[mine], of.reshape(-1)), 1)
+        told = tuple(map(tuple, counts.tolist()))
+        found.append(Exact(mark, tuple(tokens.tolist()), told))
+    return tuple(found)
+
+
+def _rank_of_units(corpus: Corpus) -> Rows:
+    """The rank, counted over all runs, of each unit."""
+    units = [len(np.unique(unit[unit >= 0])) for unit in corpus.unit]
+    return np.repeat(np.arange(len(units)), units)
 
 
 def _fits_as_a_whole(corpus: Corpus) -> bool:
@@ -253,8 +288,9 @@ def _marks(
 ) -> tuple[int, ...]:
     """The marks of a step of a rank."""
     code, here = corpus.vocabulary.codes[rank], corpus.ranks[rank].view.step == step
+    told = corpus.stands[code]
     rows = np.flatnonzero(corpus.marked[rank] & here).tolist()
     first = int(np.argmax(here))
     return tuple(
-        numbers[int(code[r - 1]) if before and r > first else BEGIN, int(code[r])] for r in rows
+        numbers[int(code[r - 1]) if before and r > first else BEGIN, int(told[r])] for r in rows
     )

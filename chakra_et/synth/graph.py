@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,22 +22,23 @@ MOST_TOKENS: Final = 1 << 24
 class ChainGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Edges between states, ordered by `source`, each with `length` of the `tokens` on its way.
 
-    `count` says how often it was taken. The chain of key k begins at `start[k]`, -1 for an unknown
-    key; its sequences had the lengths `lengths[k]`, `times[k]` times each.
+    `counts` says by class of ranks how often it was taken. The chain of key k begins at `start[k]`,
+    -1 for an unknown key; its sequences had the lengths `lengths[k]`, in a class c `times[c][k]`
+    times each. Ranks of no class are class 0.
     """
 
     source: tuple[int, ...]
     target: tuple[int, ...]
-    count: tuple[int, ...]
+    counts: tuple[tuple[int, ...], ...]
     length: tuple[int, ...]
     tokens: tuple[int, ...]
     start: tuple[int, ...]
     lengths: tuple[tuple[int, ...], ...]
-    times: tuple[tuple[int, ...], ...]
+    times: tuple[tuple[tuple[int, ...], ...], ...]
 
     def __post_init__(self) -> None:
         edges, states = len(self.source), max(self.source, default=-1) + 1
-        if not edges == len(self.target) == len(self.count) == len(self.length):
+        if not {edges} == {len(self.target), len(self.length), *map(len, self.counts)}:
             raise ValueError("columns of a chain differ in length")
         if list(self.source) != sorted(self.source) or min(self.source, default=0) < 0:
             raise ValueError("edges of a chain are not in order")
@@ -44,28 +47,53 @@ class ChainGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         inner = [n for n, t in zip(self.length, self.target, strict=True) if t != END]
         if min(self.length, default=0) < 0 or min(inner, default=1) < 1:
             raise ValueError("an edge of a chain has no token")
-        if sum(self.length) != len(self.tokens) or min(self.count, default=1) < 1:
+        if sum(self.length) != len(self.tokens) or not counted(self.counts):
             raise ValueError("a chain has other tokens or counts than its edges tell")
-        if not len(self.start) == len(self.lengths) == len(self.times):
+        if not {len(self.start)} == {len(self.lengths), *map(len, self.times)}:
             raise ValueError("keys of a chain differ in number")
-        for lengths, times in zip(self.lengths, self.times, strict=True):
-            if len(lengths) != len(times) or min(times, default=1) < 1:
+        if len(self.times) != len(self.counts):
+            raise ValueError("classes of a chain differ in number")
+        for lengths, *times in zip(self.lengths, *self.times, strict=True):
+            if not {len(lengths)} == set(map(len, times)) or not counted(times):
                 raise ValueError("lengths of a chain lack counts")
             if not all(0 <= n <= MOST_TOKENS for n in lengths):
                 raise ValueError(f"a sequence has a length outside 0 to {MOST_TOKENS:,}")
+        for counts, of_class in zip(self.counts, self.times, strict=True):
+            self._expect_ways(counts, of_class)
+
+    def _expect_ways(self, counts: tuple[int, ...], times: tuple[tuple[int, ...], ...]) -> None:
+        """Wherever a class may come, it must have a way to go on."""
+        on = {state for state, count in zip(self.source, counts, strict=True) if count}
+        met = {state for state, count in zip(self.target, counts, strict=True) if count}
+        met |= {state for state, own in zip(self.start, times, strict=True) if any(own)}
+        if met - {END} - on:
+            raise ValueError("a class of ranks has no way out of a state that it comes to")
 
 
-def chain_graph(sequences: Sequences, orders: dict[int, Order], keys: int) -> ChainGraph:
-    """The graph of the chains of all keys, each of the order of its kind."""
+def counted(counts: Sequence[tuple[int, ...]]) -> bool:
+    """Whether columns of counts, one for each class, have no total below 1."""
+    return min(map(min, filter(None, counts)), default=0) >= 0 and all(
+        sum(column) > 0 for column in zip(*counts, strict=True)
+    )
+
+
+def chain_graph(
+    sequences: Sequences, orders: dict[int, Order], keys: int, group: Rows | None = None
+) -> ChainGraph:
+    """The graph of the chains of all keys, each of the order of its kind.
+
+    `group` is the class of ranks of each sequence, 0 for none.
+    """
+    group = np.zeros(len(sequences), np.int64) if group is None else group
     events = Events.of(sequences)
-    state = _states(sequences, events, orders)
-    source, symbol, target, count = _transitions(events, state)
+    state = states_of(sequences, events, orders)
+    transitions = _transitions(events, state, group)
     starts = np.full(keys, -1, np.int64)
     starts[sequences.key] = state[events.place == 0]
-    return _joined(sequences, starts, source, symbol, target, count, events.end)
+    return _joined(sequences, starts, *transitions, events.end, group)
 
 
-def _states(sequences: Sequences, events: Events, orders: dict[int, Order]) -> Rows:
+def states_of(sequences: Sequences, events: Events, orders: dict[int, Order]) -> Rows:
     """The context of each event, of the order of its kind."""
     wanted = [orders[kind] for kind in sequences.kind.tolist()]
     order = np.array([own.tokens for own in wanted], np.int64)[events.sequence]
@@ -82,14 +110,16 @@ def _states(sequences: Sequences, events: Events, orders: dict[int, Order]) -> R
     return codes(state, np.where(counts, visits(events, state), 0))
 
 
-def _transitions(events: Events, state: Rows) -> tuple[Rows, Rows, Rows, Rows]:
-    """Distinct states, symbols and the states they lead to, and how often."""
+def _transitions(events: Events, state: Rows, group: Rows) -> tuple[Rows, Rows, Rows, Rows]:
+    """Distinct states, symbols and the states they lead to, and how often by class."""
     after = np.where(events.symbol == events.end, END, np.append(state[1:], END))
     steps = codes(state, events.symbol, after + 1)
-    _, first, count = np.unique(steps, return_index=True, return_counts=True)
+    _, first, of = np.unique(steps, return_index=True, return_inverse=True)
+    counts = np.zeros((int(group.max(initial=0)) + 1, len(first)), np.int64)
+    np.add.at(counts, (group[events.sequence], of.reshape(-1)), 1)
     order = np.argsort(state[first], kind="stable")
-    first, count = first[order], count[order]
-    return state[first], events.symbol[first], after[first], count
+    first = first[order]
+    return state[first], events.symbol[first], after[first], counts[:, order]
 
 
 def _joined(
@@ -98,8 +128,9 @@ def _joined(
     source: Rows,
     symbol: Rows,
     target: Rows,
-    count: Rows,
+    counts: Rows,
     end: int,
+    group: Rows,
 ) -> ChainGraph:
     """Runs of states between which nothing is decided become one edge."""
     states = int(source.max(initial=-1)) + 1
@@ -109,10 +140,11 @@ def _joined(
     keep[starts[starts >= 0]] = True
     first = np.searchsorted(source, np.arange(states))
     number = np.cumsum(keep) - 1
-    rows: list[tuple[int, int, int]] = []
+    rows: list[tuple[int, int]] = []
     texts: list[list[int]] = []
     symbols, targets, kept = symbol.tolist(), target.tolist(), keep.tolist()
-    for edge in np.flatnonzero(keep[source]).tolist():
+    edges = np.flatnonzero(keep[source])
+    for edge in edges.tolist():
         text, at = [], edge
         while True:
             if symbols[at] != end:
@@ -121,30 +153,34 @@ def _joined(
             if to == END or kept[to]:
                 break
             at = int(first[to])
-        rows.append((int(number[source[edge]]), END if to == END else int(number[to]),
-                     int(count[edge])))  # fmt: skip
+        rows.append((int(number[source[edge]]), END if to == END else int(number[to])))
         texts.append(text)
     begin = [int(number[s]) if s >= 0 else END for s in starts.tolist()]
-    lengths, times = _lengths(sequences, len(starts))
-    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+    lengths, times = _lengths(sequences, len(starts), group)
+    columns = list(zip(*rows, strict=True)) if rows else [(), ()]
     return ChainGraph(
-        columns[0], columns[1], columns[2], tuple(map(len, texts)),
-        tuple(t for text in texts for t in text), tuple(begin), lengths, times,
+        columns[0], columns[1], tuple(map(tuple, counts[:, edges].tolist())),
+        tuple(map(len, texts)), tuple(t for text in texts for t in text), tuple(begin), lengths, times,
     )  # fmt: skip
 
 
 def _lengths(
-    sequences: Sequences, keys: int
-) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    sequences: Sequences, keys: int, group: Rows
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[tuple[int, ...], ...], ...]]:
+    """The lengths of the sequences of each key, and by class how many had each."""
+    classes = int(group.max(initial=0)) + 1
     lengths: list[tuple[int, ...]] = [()] * keys
-    times: list[tuple[int, ...]] = [()] * keys
+    times: list[list[tuple[int, ...]]] = [[()] * keys for _ in range(classes)]
     order = np.argsort(sequences.key, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(sequences.key[order])) + 1):
         if len(rows):
-            found, counts = np.unique(sequences.lengths[rows], return_counts=True)
+            found, of = np.unique(sequences.lengths[rows], return_inverse=True)
             key = int(sequences.key[rows[0]])
-            lengths[key], times[key] = tuple(found.tolist()), tuple(counts.tolist())
-    return tuple(lengths), tuple(times)
+            lengths[key] = tuple(found.tolist())
+            for number, own in enumerate(times):
+                mine = of.reshape(-1)[group[rows] == number]
+                own[key] = tuple(np.bincount(mine, minlength=len(found)).tolist())
+    return tuple(lengths), tuple(map(tuple, times))
 
 
 _MOST_CELLS: Final = 1 << 24
@@ -153,50 +189,65 @@ _ALIKE: Final = 0.05
 """Lengths this close to each other, as a share of them, are those of one band."""
 
 
-class Walker:
-    """Draws sequences of a graph. A band of lengths is drawn first, then a way that ends in it."""
+Draw: TypeAlias = "Callable[[int, int], float]"
+"""A number from 0 to below 1, for a choice in a state that was met so many times before."""
+_BAND: Final = -1
+"""In the place of a state: a choice among bands of lengths."""
 
-    def __init__(self, graph: ChainGraph) -> None:
-        self._graph = graph
-        self._source = np.array(graph.source, np.int64)
-        self._target = np.array(graph.target, np.int64)
-        self._count = np.array(graph.count, np.float64)
-        self._length = np.array(graph.length, np.int64)
+
+class Walker:
+    """Draws sequences of a graph. A band of lengths is drawn first, then a way that ends in it.
+
+    `chosen` is a class of ranks; without it, sequences are those of all.
+    """
+
+    def __init__(self, graph: ChainGraph, chosen: int | None = None) -> None:
+        self._start, self._lengths = graph.start, graph.lengths
+        columns = graph.times if chosen is None else graph.times[chosen : chosen + 1]
+        self._times = [
+            tuple(map(sum, zip(*own, strict=True))) for own in zip(*columns, strict=True)
+        ]
+        counts = np.array(graph.counts, np.int64).reshape(len(graph.counts), -1)
+        count = counts.sum(axis=0) if chosen is None else counts[chosen]
+        taken = count > 0
+        self._source = np.array(graph.source, np.int64)[taken]
+        self._target = np.array(graph.target, np.int64)[taken]
+        self._length = np.array(graph.length, np.int64)[taken]
         self._tokens = np.array(graph.tokens, np.int64)
-        ends = np.cumsum(self._length)
+        ends = np.cumsum(np.array(graph.length, np.int64))[taken]
         self._text = list(zip((ends - self._length).tolist(), ends.tolist(), strict=True))
         states = int(self._source.max(initial=-1)) + 1
         self._first = np.searchsorted(self._source, np.arange(states + 1))
-        total = np.add.reduceat(self._count, self._first[:-1]) if states else np.zeros(0)
-        self._share = self._count / np.maximum(total[self._source], 1)
+        total = np.bincount(self._source, count[taken], minlength=states)
+        self._share = count[taken] / total[self._source]
         self._ways: dict[int, _Ways | None] = {}
 
     def knows(self, key: int) -> bool:
         """Whether sequences of this key were learned."""
-        return 0 <= key < len(self._graph.start) and self._graph.start[key] >= 0
+        return 0 <= key < len(self._start) and sum(self._times[key]) > 0
 
-    def walk(self, key: int, random: np.random.Generator) -> Rows:
+    def walk(self, key: int, draw: Draw) -> Rows:
         """A sequence of a key."""
-        bands, times = _bands(self._graph.lengths[key], self._graph.times[key])
-        band = bands[0] if len(bands) == 1 else bands[
-            int(random.choice(len(bands), p=np.array(times) / sum(times)))
-        ]  # fmt: skip
+        told = zip(self._lengths[key], self._times[key], strict=True)
+        bands, times = _bands([(length, times) for length, times in told if times])
+        band = bands[0]
+        if len(bands) > 1:
+            band = bands[fall(np.array(times), draw(_BAND, 0))]
         if key not in self._ways:
             self._ways[key] = self._find_ways(key, bands[-1][1])
-        return self._walked(self._graph.start[key], band, self._ways[key], random)
+        return self._walked(self._start[key], band, self._ways[key], draw)
 
-    def _walked(
-        self, state: int, band: tuple[int, int], ways: _Ways | None, random: np.random.Generator
-    ) -> Rows:
+    def _walked(self, state: int, band: tuple[int, int], ways: _Ways | None, draw: Draw) -> Rows:
         pieces = []
         least, left = band
+        met = Counter[int]()
         while state != END and left >= 0:
             low, high = int(self._first[state]), int(self._first[state + 1])
             edge = low
             if high - low > 1:
                 weight = self._weights(low, high, (least, left), ways)
-                edge += int(np.searchsorted(np.cumsum(weight), random.random() * weight.sum()))
-                edge = min(edge, high - 1)
+                edge += fall(weight, draw(state, met[state]))
+                met[state] += 1
             begin, end = self._text[edge]
             pieces.append(self._tokens[begin : min(end, begin + left)])
             least, left = least - (end - begin), left - (end - begin)
@@ -218,7 +269,7 @@ class Walker:
 
     def _find_ways(self, key: int, longest: int) -> _Ways | None:
         """How likely each state reaches the end with so many tokens; None if that is too much."""
-        reached, edges = self._reached(self._graph.start[key])
+        reached, edges = self._reached(self._start[key])
         if (longest + 1) * len(reached) > _MOST_CELLS:
             return None
         if len(edges) == len(reached):
@@ -253,15 +304,20 @@ class Walker:
         return found, np.concatenate(pieces)
 
 
-def _bands(
-    lengths: tuple[int, ...], times: tuple[int, ...]
-) -> tuple[list[tuple[int, int]], list[int]]:
+def fall(weights: npt.NDArray[Any], number: float) -> int:
+    """The place among weights that a number from 0 to below 1 falls on."""
+    sums = np.cumsum(weights)
+    return min(int(np.searchsorted(sums, number * sums[-1], side="right")), len(sums) - 1)
+
+
+def _bands(told: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
     """The least and greatest of lengths that lie close to each other, and how often there were any.
 
     Within a band the chain decides: whether it was one row more or less says little of the rest.
     """
-    bands, counts = [(0, 0)] if not lengths else [], [1] if not lengths else []
-    for length, count in sorted(zip(lengths, times, strict=True)):
+    bands: list[tuple[int, int]] = []
+    counts: list[int] = []
+    for length, count in sorted(told):
         if bands and length - bands[-1][1] <= bands[-1][1] * _ALIKE:
             bands[-1] = bands[-1][0], length
             counts[-1] += count

@@ -53,13 +53,25 @@ class Walks(Protocol):
         """A sequence of a key."""
 
 
+class _Chains:
+    """Draws turns and marks from chains."""
+
+    def __init__(self, part: Part) -> None:
+        self._walker = Walker(part.masters)
+        self.knows = self._walker.knows
+
+    def walk(self, key: int, random: np.random.Generator) -> Rows:
+        """A sequence of a key."""
+        return self._walker.walk(key, lambda *_: random.random())
+
+
 class Steps:
     """Draws the marks of steps, for all roles at once."""
 
     def __init__(self, part: Part, walker: Walks | None = None) -> None:
         self._joint = part.joint
         self._keys = {pair: part.world.roles + key for key, pair in enumerate(part.spans)}
-        self._walker: Walks = walker or Walker(part.masters)
+        self._walker: Walks = walker or _Chains(part)
 
     def draw(self, random: np.random.Generator) -> list[Rows]:
         """The marks of one step of each role.

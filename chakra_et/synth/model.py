@@ -12,7 +12,7 @@ from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.errors import FormatError
 from chakra_et.io.output import atomic_output
 from chakra_et.io.source import blocks
-from chakra_et.synth.graph import ChainGraph
+from chakra_et.synth.graph import ChainGraph, counted
 from chakra_et.synth.mixtures import Mixture
 from chakra_et.synth.network import Alphabet, Network
 from chakra_et.synth.phases import PHASES
@@ -21,7 +21,7 @@ from chakra_et.synth.tokens import FREE, Token
 from chakra_et.synth.view import ABSENT, COMMUNICATION, DEEPEST, SIZES
 from chakra_et.synth.worlds import World
 
-FORMAT: Final = "chakra-et synth model 2"
+FORMAT: Final = "chakra-et synth model 3"
 _MOST_BYTES: Final = 1 << 28
 _REMEDY: Final = "Fit it anew with `chakra synth fit`."
 _LARGEST: Final = 1 << 62
@@ -79,11 +79,24 @@ class Occurrences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("durations are told of no occurrence, or of too many")
 
 
+class Exact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tokens that one mark has on different ranks, by class of ranks how often each."""
+
+    mark: int
+    tokens: tuple[int, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        sound = self.tokens and {len(self.tokens)} == set(map(len, self.counts))
+        if not sound or not counted(self.counts):
+            raise ValueError("a mark lacks tokens or counts")
+
+
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How well held-out steps or ranks were foreseen, in bits per event.
 
-    `orders` has of each phase, and of turns and of the master sequence, how many tokens a context
-    has, and whether it counts how often it was met. `bits` is by order;
+    `orders` has of each phase, of turns, of the master sequence, and of exact tokens of marks, how
+    many tokens a context has, and whether it counts how often it was met. `bits` is by order;
     `chosen` is with these orders, `nothing` by frequencies alone, `neural` by that learner.
     """
 
@@ -104,7 +117,10 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     multiples of `grain_ns`. `variants` are what tokens wait for, in their order; `free` has
     mixtures by token and place in SIZES. `marks` are pairs of tokens, of the row before and of the
     mark itself. `masters` draws marks: by role those with which phases begin, then by `spans`,
-    pairs of them, the communication between. `fills` draws the tokens between two marks, `gaps`.
+    pairs of them, the communication between. `exact` has the tokens of marks that have several,
+    `fills` draws those between two marks, with the token of the first one `gaps`, both by class of
+    ranks; `classes` has by role how many ranks each class had, which count from 1 over all
+    roles, and none where ranks have no classes.
     Where marks of ranks fit together only as they were seen, `joint` has those of whole steps, by
     role. `nodes`, `communication_ns` and `compute_ns` are sums of a mean step of a rank; `batch` is
     the batch that the runs told.
@@ -133,9 +149,11 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     free: dict[int, tuple[Mixture | None, Mixture | None, Mixture | None]]
     marks: tuple[tuple[int, int], ...]
     spans: tuple[tuple[int, int], ...]
-    gaps: tuple[tuple[int, int], ...]
+    gaps: tuple[tuple[int, int, int], ...]
     masters: ChainGraph
     fills: ChainGraph
+    exact: tuple[Exact, ...]
+    classes: tuple[tuple[int, ...], ...]
     joint: tuple[tuple[tuple[int, ...], ...], ...]
     evidence: Evidence
     network: Network | None = None
@@ -168,11 +186,14 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("an edge is of no kind, or from no place")
         if set(self.families) - set(FAMILIES):
             raise ValueError("a family is unknown")
-        used = (*self.fills.tokens, *self.delays, *self.waits, *self.free,
-                *(token for mark in self.marks for token in mark if token != ABSENT))  # fmt: skip
+        own = (gap[2] for gap in self.gaps if gap[2] != ABSENT)
+        used = (*self.fills.tokens, *self.delays, *self.waits, *self.free, *own,
+                *(token for mark in self.marks for token in mark if token != ABSENT),
+                *(token for mark in self.exact for token in mark.tokens))  # fmt: skip
         if used and not 0 <= min(used) <= max(used) < count:
             raise ValueError("a sequence has a token that there is not")
-        pairs = {mark for pair in (*self.spans, *self.gaps) for mark in pair} - {ABSENT}
+        pairs = {mark for pair in (*self.spans, *self.gaps) for mark in pair[:2]} - {ABSENT}
+        pairs |= {mark.mark for mark in self.exact}
         steps = (mark for step in self.joint for role in step for mark in role)
         marks = {*self.masters.tokens, *steps, *pairs}
         if marks and not 0 <= min(marks) <= max(marks) < len(self.marks):
@@ -181,11 +202,23 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a mark has no token")
         if any(self.tokens[t].type in COMMUNICATION for t in self.fills.tokens):
             raise ValueError("communication stands outside the master sequence")
+        for mark in self.exact:
+            kinds = {self.tokens[t].kind for t in (*mark.tokens, self.marks[mark.mark][1])}
+            if len(kinds) > 1 or len(mark.counts) != len(self.fills.counts):
+                raise ValueError("a mark has tokens that are not alike, or of other classes")
         if any(len(step) != self.world.roles for step in self.joint):
             raise ValueError("a step lacks a role")
         keys = self.world.roles + len(self.spans), len(self.gaps)
         if keys != (len(self.masters.start), len(self.fills.start)):
             raise ValueError("pairs of marks and chains between them differ in number")
+        if any(size < 1 for sizes in self.classes for size in sizes):
+            raise ValueError("a class has no rank")
+        if (len(self.classes), 1 + sum(map(len, self.classes)), 1) != (
+            self.world.roles,
+            len(self.fills.counts),
+            len(self.masters.counts),
+        ):
+            raise ValueError("classes of ranks and of chains differ in number")
         if min(self.communication_ns, self.compute_ns, self.nodes, self.steps) < 0:
             raise ValueError("a sum is below 0")
 

@@ -72,7 +72,7 @@ class _Coded:
     def __init__(self, parsed: Parsed, tokens: int, roles: int) -> None:
         self.alphabet = Alphabet(tokens, len(parsed.marks), roles)
         self._level = _levels(parsed.sequences, roles, len(parsed.spans))
-        self._pairs = [*[(BEGIN, BEGIN)] * roles, *parsed.spans, *parsed.gaps]
+        self._pairs = [*[(BEGIN, BEGIN)] * roles, *parsed.spans, *(gap[:2] for gap in parsed.gaps)]
         self._sequences = parsed.sequences
 
     def text(self, place: int) -> tuple[Rows, Rows, int]:

@@ -16,9 +16,10 @@ from chakra_et.build.output import Written, write_programs
 from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
-from chakra_et.synth.filling import Filler, Fills, NeuralFiller, NeuralMasters
+from chakra_et.synth.filling import Filler, Fills, MarkTokens, NeuralFiller, NeuralMasters
 from chakra_et.synth.masters import Master, Steps, masters
 from chakra_et.synth.model import Part, SynthModel
+from chakra_et.synth.quotas import Quota, places_in_classes
 from chakra_et.synth.rows import Drawer
 from chakra_et.synth.rows import Rows as SampledRows
 from chakra_et.synth.scaling import Conditions, Scaling, choose_part, parse_scales, scaling_of
@@ -52,6 +53,7 @@ class Sampler:
         self.workload.seal()
         neural = model.learner == "neural"
         self._fills: Fills = NeuralFiller(self.part) if neural else Filler(self.part)
+        self._exact = MarkTokens(self.part)
         self._draw = Steps(self.part, NeuralMasters(self.part) if neural else None)
 
     def programs(self) -> Iterator[tuple[SampledRows, Ranks]]:
@@ -60,24 +62,41 @@ class Sampler:
         shared = masters(self.part, self.workload, self._steps, self.scaling, self._draw, random)
         drawer = Drawer(self.part, self.workload, self.scaling)
         checks = Checks(self.workload)
-        for rank in range(self.workload.grid.world_size):
+        for rank, quota in enumerate(self._quotas()):
             master = shared[self.part.world.role(self.workload.grid, rank)]
-            own = np.random.default_rng([self._seed, 1, rank])
-            rows = drawer.rows(rank, master, *self._row_tokens(master, own), own)
+            tokens = self._row_tokens(master, quota)
+            rows = drawer.rows(rank, master, *tokens, quota.random)
             ranks = np.array([rank], np.int64)
             checks.add(rows, ranks)
             yield rows, ranks
         checks.finish()
 
-    def _row_tokens(self, master: Master, random: np.random.Generator) -> tuple[Rows, Rows]:
+    def _quotas(self) -> Iterator[Quota]:
+        """The class of each rank, and its part in the choices of that class."""
+        world, grid = self.part.world, self.workload.grid
+        role = np.array([world.role(grid, rank) for rank in range(grid.world_size)], np.int64)
+        columns = np.zeros((3, len(role)), np.int64)
+        first = 1
+        for number, sizes in enumerate(self.part.classes):
+            mine = np.flatnonzero(role == number)
+            random = np.random.default_rng([self._seed, 2, number])
+            columns[:, mine] = places_in_classes(sizes or (1,), len(mine), random)
+            columns[0, mine] = columns[0, mine] + first if sizes else 0
+            first += len(sizes)
+        for rank, (number, place, ranks) in enumerate(columns.T.tolist()):
+            own = np.random.default_rng([self._seed, 1, rank])
+            yield Quota(number, place, ranks, self._seed, own)
+
+    def _row_tokens(self, master: Master, quota: Quota) -> tuple[Rows, Rows]:
         """The tokens of all rows of a rank, and for each its mark, -1 for those between marks."""
-        between = self._fills.draw(master.marks, master.steps, random)
+        exact = self._exact.draw(master.marks, quota)
+        between = self._fills.draw(master.marks, exact, master.steps, quota)
         lengths = np.array([len(b) for b in between], np.int64)
         places = np.cumsum(lengths + 1) - lengths - 1
         tokens = np.empty(int(lengths.sum()) + len(lengths), np.int64)
         mark = np.full(len(tokens), -1, np.int64)
         mark[places] = np.arange(len(places))
-        tokens[places] = master.tokens
+        tokens[places] = exact
         tokens[mark < 0] = np.concatenate(between)
         return tokens, mark
 

@@ -50,6 +50,11 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: tuple[int, int, int] = (ABSENT, ABSENT, ABSENT)
     waits: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def kind(self) -> Token:
+        """What it is, wherever it is called from and whatever it waits for."""
+        return msgspec.structs.replace(self, depth=0, called=False, waits=())
+
 
 @dataclass
 class Rank:
