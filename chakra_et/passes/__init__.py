@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         lower_collectives,
     )
     from chakra_et.passes.base import Change, Pass, PassResult, run_passes
+    from chakra_et.passes.broadcasts import lower_broadcasts
     from chakra_et.passes.clean import (
         cut_cycles,
         demote_calls,
@@ -51,6 +52,7 @@ __all__ = [
     "expect_one_device",
     "fill_idle_ranks",
     "fold_host",
+    "lower_broadcasts",
     "lower_collectives",
     "normalise_attributes",
     "number_groups",
@@ -75,6 +77,7 @@ _HOMES: Final = {
         "astra_sim",
     ),
     **dict.fromkeys(("Change", "Pass", "PassResult", "run_passes"), "base"),
+    **dict.fromkeys(("lower_broadcasts",), "broadcasts"),
     **dict.fromkeys(
         (
             "cut_cycles",

@@ -19,6 +19,7 @@ from chakra_et.passes.astra_sim import (
     lower_collectives,
 )
 from chakra_et.passes.base import Change, Pass, run_passes
+from chakra_et.passes.broadcasts import lower_broadcasts
 from chakra_et.passes.clean import (
     cut_cycles,
     demote_calls,
@@ -101,6 +102,7 @@ def passes_for(
         settle_unknown,
         number_groups,
         drop_lone_collectives,
+        lower_broadcasts,
         lower_collectives,
         number_messages,
         renumber,

@@ -31,7 +31,7 @@ def not_simulated(view: TraceView) -> Hits:
     "ET711",
     "A broadcast takes its recorded time.",
     why="ASTRA-sim does not simulate it: a change of the network does not change it.",
-    cure="None; be aware of it.",
+    cure="`chakra fix --for astra-sim` puts an all-gather in its place, if all ranks are there.",
     kin="ET710",
 )
 def broadcast(view: TraceView) -> Hits:
