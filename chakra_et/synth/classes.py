@@ -1,8 +1,8 @@
 """Classes of ranks: those that choose alike wherever ranks of a role choose differently.
 
-What varies between ranks mostly comes together: a rank that waits here copies there. Chains see some
-nodes back and no further, so that the choices of a rank far apart would be drawn as if they had
-nothing to do with each other. Classes keep them together.
+What varies between ranks mostly comes together: a rank that waits here copies there. Chains see
+some nodes back and no further, so that the choices of a rank far apart would be drawn as if they
+had nothing to do with each other. Classes keep them together.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from chakra_et.columns import Rows
 from chakra_et.synth.chain import Events, Order, Sequences, codes, folds
 from chakra_et.synth.graph import states_of
 
-_LEAST_RANKS: Final = 3
-"""Of fewer ranks none can be held out and still leave two that differ."""
+_LEAST_RANKS: Final = 5
+"""Of fewer ranks none can be held out and still leave two classes of two."""
 _MOST_RANKS: Final = 64
-"""Classes are found among so many ranks of a role; each further one joins the class nearest to it."""
+"""Classes are found among so many ranks of a role; others join the class that is nearest."""
 
 Reals = npt.NDArray[np.float64]
 
@@ -113,8 +113,9 @@ class Choices:
     def _joined(self, ranks: list[int]) -> list[list[int]]:
         """Classes: of single ranks, those two become one that gain most, as long as one gains.
 
-        How likely a division into classes is at all follows from their sizes, as in a Chinese
-        restaurant process (Aldous, 1985).
+        Then each rank that is left alone joins the class to which it costs least: what a single one
+        did says nothing of others. How likely a division into classes is at all follows from their
+        sizes, as in a Chinese restaurant process (Aldous, 1985).
         """
         classes = [[rank] for rank in ranks]
         sums = self.counts[ranks]
@@ -132,14 +133,17 @@ class Choices:
 
         for place in range(len(ranks)):
             measure(place)
-        while gains.max() > 0:
-            a, b = sorted(divmod(int(np.argmax(gains)), len(ranks)))
+        while True:
+            alone = [len(c) == 1 for c in classes]
+            open_ = gains if gains.max() > 0 else np.where(np.array(alone)[:, None], gains, -np.inf)
+            if open_.max() == -np.inf:
+                return [sorted(members) for members in classes if members]
+            a, b = sorted(divmod(int(np.argmax(open_)), len(ranks)))
             classes[a], classes[b] = classes[a] + classes[b], []
             sums[a] += sums[b]
             own[a] = self._likelihood(sums[a : a + 1])[0]
             gains[b] = gains[:, b] = -np.inf
             measure(a)
-        return [sorted(members) for members in classes if members]
 
 
 def _total(logarithms: Reals) -> float:
@@ -149,5 +153,5 @@ def _total(logarithms: Reals) -> float:
 
 
 def _log_gammas(count: int) -> Reals:
-    """The logarithm of the gamma function of 0 (which stands for nothing), a half, one and so on."""
+    """The logarithm of the gamma function of nothing (as 0), a half, one, one and a half, …"""
     return np.array([0.0, *(math.lgamma(half / 2) for half in range(1, count))])

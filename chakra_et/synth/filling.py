@@ -104,7 +104,7 @@ class MarkTokens:
 
 
 class Filler:
-    """Fills gaps from the chains of a model: those of a rank's class, or of all where it has none."""
+    """Fills gaps from the chains of a model: those of a rank's class, else those of all."""
 
     def __init__(self, part: Part) -> None:
         self._key = {gap: key for key, gap in enumerate(part.gaps)}

@@ -160,7 +160,8 @@ def _joined(
     columns = list(zip(*rows, strict=True)) if rows else [(), ()]
     return ChainGraph(
         columns[0], columns[1], tuple(map(tuple, counts[:, edges].tolist())),
-        tuple(map(len, texts)), tuple(t for text in texts for t in text), tuple(begin), lengths, times,
+        tuple(map(len, texts)), tuple(t for text in texts for t in text), tuple(begin),
+        lengths, times,
     )  # fmt: skip
 
 

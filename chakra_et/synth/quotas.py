@@ -1,8 +1,8 @@
 """How ranks of a set share what they choose from: as many take each way as its share asks for.
 
 Drawn for each rank alone, half of a set could get by chance what one rank in four has. So the ranks
-of a class take their numbers for one choice from equal parts of what is there, each part once, in an
-order that differs from choice to choice.
+of a class take their numbers for one choice from equal parts of what is there, each part once, in
+an order that differs from choice to choice.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def test_walks_consist_of_what_was_seen(
     random = np.random.default_rng(seed)
     for own in (0, 1):
         mine = [text for text, k in zip(texts, key, strict=True) if k == own]
-        walk = walker.walk(own, random).tolist()
+        walk = walker.walk(own, lambda *_: random.random()).tolist()
         # Lengths and, beyond their order, neighbours are those of sequences of the same key.
         assert len(walk) in {len(text) for text in mine}
         pairs = {pair for text in mine for pair in pairwise(text)}
@@ -98,7 +98,7 @@ def test_walks_consist_of_what_was_seen(
 def test_a_chain_that_saw_one_sequence_repeats_it_and_two_are_mixed_as_often() -> None:
     walker = Walker(chain_graph(sequences([[0, 1], [0, 1], [0, 2], [3, 1]]), {0: Order(1)}, 1))
     random = np.random.default_rng(1)
-    drawn = Counter(tuple(walker.walk(0, random).tolist()) for _ in range(4000))
+    drawn = Counter(tuple(walker.walk(0, lambda *_: random.random()).tolist()) for _ in range(4000))
     # 0 begins in 3 of 4, and is followed by 1 in 2 of 3.
     assert drawn.keys() == {(0, 1), (0, 2), (3, 1)}
     assert abs(drawn[0, 1] / 4000 - 0.5) < 0.03
@@ -111,20 +111,39 @@ def test_masters_have_an_order() -> None:
     assert choose_orders(found).orders[MASTER_KIND].tokens >= 1
 
 
+def test_a_class_walks_where_its_own_sequences_went() -> None:
+    texts = [[0, 1, 2], [0, 3, 2, 2], [0, 1, 4]]
+    graph = chain_graph(sequences(texts), {0: Order(1)}, 2, np.array([1, 2, 0]))
+    random = np.random.default_rng(1)
+
+    def drawn(chosen: int | None) -> set[tuple[int, ...]]:
+        walker = Walker(graph, chosen)
+        assert not walker.knows(1)
+        return {tuple(walker.walk(0, lambda *_: random.random()).tolist()) for _ in range(200)}
+
+    assert drawn(1) == {(0, 1, 2)}
+    assert drawn(2) == {(0, 3, 2, 2)}
+    assert drawn(0) == {(0, 1, 4)}
+    assert drawn(None) >= {tuple(text) for text in texts}
+
+
 BROKEN = {
-    "columns differ": {"count": (1, 1)},
+    "columns differ": {"counts": ((1, 1),)},
     "no such state": {"target": (7,)},
     "no token": {"target": (0,), "length": (0,), "tokens": ()},
     "counts of tokens": {"length": (3,)},
-    "keys": {"times": ()},
+    "keys": {"times": ((),)},
+    "classes": {"times": (((1,),), ((0,),))},
+    "a class without a way": {"counts": ((1,), (0,)), "times": (((1,),), ((1,),))},
+    "less than no way": {"counts": ((2,), (-1,)), "times": (((1,),), ((0,),))},
     "lengths": {"lengths": ((1 << 40,),)},
 }
 
 
 @pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
 def test_a_graph_that_none_would_make_is_refused(change: dict[str, object]) -> None:
-    sound = {"source": (0,), "target": (-1,), "count": (1,), "length": (1,), "tokens": (5,),
-             "start": (0,), "lengths": ((1,),), "times": ((1,),)}  # fmt: skip
+    sound = {"source": (0,), "target": (-1,), "counts": ((1,),), "length": (1,), "tokens": (5,),
+             "start": (0,), "lengths": ((1,),), "times": (((1,),),)}  # fmt: skip
     ChainGraph(**sound)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"chain|sequence|keys"):
+    with pytest.raises(ValueError, match=r"chain|sequence|keys|class"):
         ChainGraph(**{**sound, **change})  # type: ignore[arg-type]

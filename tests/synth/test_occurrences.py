@@ -93,7 +93,7 @@ def test_work_of_a_device_stands_behind_its_launch_whenever_it_ran() -> None:
 
 @given(st.integers(1, 2000), st.integers(0, 5))
 def test_lengths_close_to_each_other_are_one_band(length: int, more: int) -> None:
-    bands, counts = _bands((length, length + more, 4 * length + 9), (1, 2, 3))
+    bands, counts = _bands([(length, 1), (length + more, 2), (4 * length + 9, 3)])
     together = more <= length * 0.05
     assert bands == (
         [(length, length + more), (4 * length + 9,) * 2] if together

@@ -310,6 +310,18 @@ def broken(change: str) -> bytes:
         part["occurrences"] = [{"token": 0, "role": 7, "sketches": [-1]}]
     elif change == "grain":
         part["grain_ns"] = 0
+    elif change == "classes":
+        part["classes"] = [[4]]
+    elif change == "exact":
+        part["exact"] = [{"mark": 0, "tokens": [len(part["tokens"])], "counts": [[1]]}]
+    elif change == "exact of another kind":
+        other = next(
+            n for n, t in enumerate(part["tokens"])
+            if t["type"] != part["tokens"][part["marks"][0][1]]["type"]
+        )  # fmt: skip
+        part["exact"] = [{"mark": 0, "tokens": [other], "counts": [[1]]}]
+    elif change == "exact without counts":
+        part["exact"] = [{"mark": 0, "tokens": [0], "counts": []}]
     elif change == "group":
         part["tokens"] = [{**t, "kin": 7 if t["type"] == 7 else -1} for t in part["tokens"]]
     return msgspec.json.encode(content)
@@ -319,7 +331,8 @@ def broken(change: str) -> bytes:
     "change",
     ["format", "no parts", "unknown field", "token", "lane", "huge length", "huge axis",
      "negative duration", "distance", "neural", "family", "group", "source", "occurrence",
-     "no occurrence", "role", "grain"],
+     "no occurrence", "role", "grain", "classes", "exact", "exact of another kind",
+     "exact without counts"],
 )  # fmt: skip
 def test_a_model_that_none_would_write_is_refused(change: str, tmp_path: Path) -> None:
     file = tmp_path / "model.json"
