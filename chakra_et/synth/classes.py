@@ -36,10 +36,10 @@ def classes_of(
     """
     choices = Choices.of(sequences, orders, rank, len(role))
     number = np.zeros(len(role), np.int64)
-    sizes = []
+    sizes: list[tuple[int, ...]] = []
     for one in range(int(role.max(initial=-1)) + 1):
         found = choices.classes(np.flatnonzero(role == one))
-        first = 1 + sum(map(len, sizes))
+        first = 1 + sum(len(own) for own in sizes)
         for place, members in enumerate(found):
             number[members] = first + place
         sizes.append(tuple(len(members) for members in found))
@@ -73,7 +73,11 @@ class Choices:
         return cls(counts, np.flatnonzero(np.append(True, np.diff(of_state) != 0)[: len(of_state)]))
 
     def classes(self, ranks: Rows) -> list[list[int]]:
-        """Classes of some ranks; none where they foresee held-out ranks no better than all do."""
+        """Classes of some ranks; none where they foresee held-out ranks no better than all do.
+
+        What a single rank did says nothing of those held out, so that this is tried with classes of
+        several. If there are such, a rank that is like no other is a class of its own.
+        """
         if len(ranks) < _LEAST_RANKS or len(self.first) == 0:
             return []
         chosen = np.unique(np.linspace(0, len(ranks) - 1, _MOST_RANKS).astype(np.int64))
@@ -81,11 +85,11 @@ class Choices:
         gain = 0.0
         for part in range(int(fold.max()) + 1):
             rest = known[fold != part]
-            apart, together = self._joined(rest.tolist()), [rest.tolist()]
+            apart, together = self._joined(rest.tolist(), lone=False), [rest.tolist()]
             for held in known[fold == part].tolist():
                 gain += _total(self._foreseen(apart, held)) - _total(self._foreseen(together, held))
-        found = self._joined(known.tolist()) if gain > 0 else []
-        if len(found) < 2:
+        found = self._joined(known.tolist(), lone=True) if gain > 0 else []
+        if not 1 < len(found) < len(known):
             return []
         nearest = {r: int(np.argmax(self._foreseen(found, r))) for r in set(ranks.tolist())}
         nearest |= {r: place for place, members in enumerate(found) for r in members}
@@ -110,12 +114,12 @@ class Choices:
         each = (table[1 + 2 * sums] - table[1]).sum(axis=1)
         return np.asarray(each - (table[ways + 2 * times] - table[ways]).sum(axis=1), np.float64)
 
-    def _joined(self, ranks: list[int]) -> list[list[int]]:
+    def _joined(self, ranks: list[int], lone: bool) -> list[list[int]]:
         """Classes: of single ranks, those two become one that gain most, as long as one gains.
 
-        Then each rank that is left alone joins the class to which it costs least: what a single one
-        did says nothing of others. How likely a division into classes is at all follows from their
-        sizes, as in a Chinese restaurant process (Aldous, 1985).
+        Where no rank may stay alone (`lone`), it joins the class to which that costs least. How
+        likely a division into classes is at all follows from their sizes, as in a Chinese
+        restaurant process (Aldous, 1985).
         """
         classes = [[rank] for rank in ranks]
         sums = self.counts[ranks]
@@ -134,8 +138,8 @@ class Choices:
         for place in range(len(ranks)):
             measure(place)
         while True:
-            alone = [len(c) == 1 for c in classes]
-            open_ = gains if gains.max() > 0 else np.where(np.array(alone)[:, None], gains, -np.inf)
+            may = np.array([len(c) == 1 and not lone for c in classes])
+            open_ = np.where(may[:, None] | (gains > 0), gains, -np.inf)
             if open_.max() == -np.inf:
                 return [sorted(members) for members in classes if members]
             a, b = sorted(divmod(int(np.argmax(open_)), len(ranks)))

@@ -220,7 +220,7 @@ class Walker:
         states = int(self._source.max(initial=-1)) + 1
         self._first = np.searchsorted(self._source, np.arange(states + 1))
         total = np.bincount(self._source, count[taken], minlength=states)
-        self._share = count[taken] / total[self._source]
+        self._share: npt.NDArray[np.float64] = count[taken] / total[self._source]
         self._ways: dict[int, _Ways | None] = {}
 
     def knows(self, key: int) -> bool:
