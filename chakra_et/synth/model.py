@@ -186,8 +186,8 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("an edge is of no kind, or from no place")
         if set(self.families) - set(FAMILIES):
             raise ValueError("a family is unknown")
-        own = (gap[2] for gap in self.gaps if gap[2] != ABSENT)
-        used = (*self.fills.tokens, *self.delays, *self.waits, *self.free, *own,
+        begins = (gap[2] for gap in self.gaps if gap[2] != ABSENT)
+        used = (*self.fills.tokens, *self.delays, *self.waits, *self.free, *begins,
                 *(token for mark in self.marks for token in mark if token != ABSENT),
                 *(token for mark in self.exact for token in mark.tokens))  # fmt: skip
         if used and not 0 <= min(used) <= max(used) < count:
@@ -203,8 +203,8 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if any(self.tokens[t].type in COMMUNICATION for t in self.fills.tokens):
             raise ValueError("communication stands outside the master sequence")
         for mark in self.exact:
-            kinds = {self.tokens[t].kind for t in (*mark.tokens, self.marks[mark.mark][1])}
-            if len(kinds) > 1 or len(mark.counts) != len(self.fills.counts):
+            own = {self.tokens[t].kind for t in (*mark.tokens, self.marks[mark.mark][1])}
+            if len(own) > 1 or len(mark.counts) != len(self.fills.counts):
                 raise ValueError("a mark has tokens that are not alike, or of other classes")
         if any(len(step) != self.world.roles for step in self.joint):
             raise ValueError("a step lacks a role")
