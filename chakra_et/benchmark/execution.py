@@ -21,7 +21,7 @@ class Execution:
     """A program in memory, with its tensors.
 
     The first iteration is a rehearsal: it tries each operation for itself, and changes the program
-    where PyTorch refuses one, returns another shape, or would read beyond a table.
+    where PyTorch refuses one, returns another shape or type, or would read beyond a table.
     """
 
     def __init__(
