@@ -174,6 +174,21 @@ def test_sound_traces_pass_through(name: str) -> None:
     assert result.traces[0].nodes.same(sound[0].nodes)
 
 
+def test_collectives_of_a_group_do_not_overtake_each_other() -> None:
+    """On rank 1, 3 could be ready before 2, and 4 is behind 3 as it is."""
+    given = run(
+        *(
+            trace(gpu(1, took=took), coll(2, deps=(1,)), coll(3), coll(4, deps=(3,)), rank=rank)
+            for rank, took in ((0, 0), (1, 9_000))
+        )
+    )
+    result = passes.order_collectives(given)
+    assert [(change.count, change.rank) for change in result.changes] == [(1, 0), (1, 1)]
+    assert result.traces[1].node(3).edges == [(2, EdgeKind.GROUP, True)]
+    assert result.traces[1].node(4).data_deps == [3]
+    assert passes.order_collectives(result.traces).changes == []
+
+
 def test_waits_pass_through_dropped_nodes() -> None:
     given = run(
         trace(
