@@ -63,7 +63,8 @@ def places_in_classes(
     shares = np.cumsum(sizes) / sum(sizes)
     at = (_apart(ranks, random) + random.random()) / ranks
     of = np.minimum(np.searchsorted(shares, at, side="right"), len(sizes) - 1)
-    order = np.argsort(of, kind="stable")
+    # Places, too, are far apart for ranks that follow each other: so are then their choices.
+    order = np.argsort(at)
     counts = np.bincount(of, minlength=len(sizes))
     place = np.empty(ranks, np.int64)
     place[order] = np.arange(ranks) - np.repeat(np.cumsum(counts) - counts, counts)
