@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interventions import Foretold, table
+from foretelling import Foretold
+from interventions import table
 
 
 def foretold(name: str, after: list[float], found: float, same: float) -> Foretold:
@@ -49,6 +50,14 @@ def test_the_table_counts_and_says_what_failed() -> None:
     assert "2 kinds, 5 recordings each side: median error 10.5%" in text
     assert "1 kinds within 3% beyond the noise. Closer than every simpler way in 1" in text
     assert "Other programs took up to 1.2% of the processors" in text
+    assert "With `processors" not in text
     row = r"| two: something | `a=b\|c` | 0.0 | 0.0 | 0.0% | +20.0% | 20.0% | not as close |"
     assert row in text
     assert list(table([], {"one": "why"})) == ["one could not be foretold: why\n"]
+
+
+def test_where_ranks_share_processors_the_best_simpler_way_stands_for_all() -> None:
+    found = [foretold("one", [100.0] * 5, 101.0, 110.0)]
+    text = "\n".join(table(found, simpler=False))
+    assert "With `processors=2,known::wait`: median error 10.0%" in text
+    assert text.endswith("| as close | -1.0% | +10.0% |")
