@@ -127,6 +127,30 @@ DEVICES: dict[str, Intervention] = {
 }  # fmt: skip
 """Programs whose work leaves the processors free: devices and links do it."""
 
+_UNEQUAL = replace(_TRAINING, layers=6, known_us=(1000, 3000, 0), one_by_one=False)
+_LATE = replace(_TRAINING, layers=6, known_us=(0, 3000))
+
+HELD_OUT: dict[str, Intervention] = {
+    "fast operator": Intervention(
+        "an operator of each of three stages takes half the time",
+        Pipeline((128, 256, 64), (6000, 2000, 9000), micro_batches=5, machine=_MACHINE),
+        Pipeline((128, 256, 64), (3000, 1000, 4500), micro_batches=5, machine=_MACHINE),
+        ("time:name=known::wait=0.5",), ranks=3,
+    ),
+    "buckets on a slow link": Intervention(
+        "three ranks sum gradients of two layers at once, over links of half the bytes a second",
+        _UNEQUAL, replace(_UNEQUAL, bucket=2, machine=_SLOW_LINKS),
+        ("merge:type=COMM_COLL=2", "time:type=COMM_COLL_NODE=2"), ranks=3,
+    ),
+    "batch and late rank": Intervention(
+        "a batch half as large again, and rank 0 asks for each all-reduce 5 ms later",
+        _LATE, replace(_LATE, tokens=96, late_us=(5000, 0)),
+        ("lengths=64:96,{table}", "delay:name=c10d::allreduce_=5000,0"),
+        known=(replace(_LATE, tokens=48), replace(_LATE, tokens=128)),
+    ),
+}  # fmt: skip
+"""The same, written when all else was done, and recorded once."""
+
 _SLEEPING = Shape(hidden=512, tokens=16, known_us=(5000, 5000))
 """Much to transfer beside operators that leave the processor to that."""
 
@@ -171,5 +195,5 @@ PROCESSORS: dict[str, Intervention] = {
 }  # fmt: skip
 """Programs whose ranks and transfers compete for two processors."""
 
-SETS = {"devices": DEVICES, "processors": PROCESSORS}
+SETS = {"devices": DEVICES, "held-out": HELD_OUT, "processors": PROCESSORS}
 """The tables, by name."""
