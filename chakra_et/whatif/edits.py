@@ -15,6 +15,7 @@ from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay import network_of
 from chakra_et.replay.columns import Columns, columns_of
 from chakra_et.replay.selectors import select, select_parts
+from chakra_et.whatif.apart import waits_apart
 from chakra_et.whatif.edit import Change, Edit, Maker, computes, scaled, with_parts
 from chakra_et.whatif.plan_edits import PLAN_EDITS, PLAN_FORMS
 from chakra_et.whatif.values import number, numbers, rank_and_factor
@@ -34,13 +35,24 @@ def parse_edit(text: str) -> Edit:
 
 
 def _time(text: str, selector: str, value: str) -> Edit:
-    """The time of some nodes, multiplied."""
+    """The time of some nodes, multiplied; of a communication, what is no wait for other ranks."""
     factor = number(text, value, least=0)
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
+        if (
+            factor != 1
+            and len(traces) > 1
+            and any(_transfers(t, selector) for t in traces.values())
+        ):
+            traces = waits_apart(traces)
         return scaled(traces, text, lambda c: (select_parts(c.trace, c.parts, selector), factor))
 
     return Edit(text, apply)
+
+
+def _transfers(trace: Trace, selector: str) -> bool:
+    """Whether a selector names any communication."""
+    return bool((select(trace, selector) & columns_of(trace).communication).any())
 
 
 def _straggler(text: str, _: str, value: str) -> Edit:

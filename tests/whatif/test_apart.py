@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from edits import edited, spans
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,3 +103,11 @@ def test_waits_are_told_in_the_order_of_nodes_whatever_was_matched_first() -> No
         (met,) = each.nodes.attributes.named("met_ns")
         assert met.rows.tolist() == [0, 1]
         assert np.diff(met.values) > 0
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_slower_transfer_does_not_make_the_wait_for_another_rank_longer(factor: float) -> None:
+    found = replay(edited(layers(2, (100, 500), 50), f"time:type=COMM_COLL={factor}"))
+    wanted = replay(layers(2, (100, 500), round(50 * factor)))
+    spans_ns = [[one.span_ns for one in done.figures.values()] for done in (found, wanted)]
+    assert spans_ns[0] == spans_ns[1]
