@@ -101,9 +101,11 @@ class AttributeColumn:
     @property
     def values(self) -> Any:
         """An array, or a list where no array holds such values."""
-        if callable(self._values):
-            self._values = self._values()
-        return self._values
+        # Looked up once: another thread may have made them by the next time.
+        values = self._values
+        if callable(values):
+            self._values = values = values()
+        return values
 
     @values.setter
     def values(self, values: Any) -> None:

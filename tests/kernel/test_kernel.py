@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import random
 import sys
 from pathlib import Path
@@ -206,39 +205,6 @@ def test_an_et_of_many_attributes_is_read_into_the_same_trace() -> None:
     trace, other = both_ways(decode_et, framed(VERSION, *nodes))
     assert len(trace.nodes.attributes.columns) == 3000
     assert_same(trace, other)
-
-
-def told_texts(count: int, value: Any) -> bytes:
-    """An ET of so many nodes, each with a text and a list of texts, which `value` makes."""
-    nodes = (
-        b"\x08" + varint(row + 1)
-        + field_bytes(10, field_bytes(1, b"text") + field_bytes(29, b"t%d" % row))
-        + field_bytes(10, field_bytes(1, b"list") + field_bytes(30, value(row)))
-        for row in range(count)
-    )  # fmt: skip
-    return framed(VERSION, *nodes)
-
-
-@needs_kernel
-def test_texts_that_differ_are_made_when_somebody_looks_at_them() -> None:
-    data = told_texts(70_000, lambda row: field_bytes(1, b"%d" % row) + field_bytes(1, b"\xff"))
-    trace = decode_et(data)
-    text, texts = trace.nodes.attributes.columns
-    assert callable(text._values)
-    assert callable(texts._values)
-    assert text.at(69_999) == "t69999"
-    assert texts.at(69_999) == ("69999", "\udcff")
-    assert not callable(texts._values)
-    assert pickle.loads(pickle.dumps(decode_et(data).nodes.attributes.columns[1])).same(texts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(FORCE_PYTHON, "1")
-        assert_same(trace, decode_et(data))
-
-
-@needs_kernel
-def test_a_damaged_list_among_texts_that_differ_is_left_to_python() -> None:
-    data = told_texts(70_000, lambda row: b"\x0a\x7f" if row == 69_000 else b"\x0a\x01a")
-    assert compiled_nodes(data, len(framed(VERSION))) is None
 
 
 @needs_kernel

@@ -26,6 +26,7 @@ from chakra_et.model import (
     ProcessGroup,
     Trace,
     TraceSet,
+    attributes,
 )
 
 
@@ -146,6 +147,22 @@ def test_an_array_must_fit_its_kind() -> None:
 def test_rows_and_values_must_be_equally_many() -> None:
     with pytest.raises(ValueError, match="2 rows but 1 values"):
         AttributeColumn(AttributeKey("a", Kind.INT64), np.array([0, 1]), [5])
+
+
+def test_values_that_another_thread_has_just_made_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    column = AttributeColumn.deferred(AttributeKey("a", Kind.STRING), np.array([0]), lambda: ["x"])
+
+    def looked_at_between(values: Any) -> bool:
+        """What tells that values are still to be made, and another who makes them then."""
+        monkeypatch.undo()
+        found = callable(values)
+        assert column.values == ["x"]
+        return found
+
+    monkeypatch.setattr(attributes, "callable", looked_at_between, raising=False)
+    assert column.values == ["x"]
 
 
 @given(st.data(), st.sampled_from(Kind))
