@@ -25,7 +25,7 @@ from chakra_et.model import (
     set_time_parts,
     time_parts,
 )
-from chakra_et.passes.edit import drop_attribute, rebuilt
+from chakra_et.passes.edit import REFERENCES, drop_attribute, rebuilt, set_attribute
 from chakra_et.scale.changes import set_plain
 from chakra_et.whatif.chains import CHAINS, program_order
 from chakra_et.whatif.extended import extended
@@ -237,6 +237,7 @@ class Surgery:
             return self.trace
         like = np.concatenate(self._like)
         nodes = extended(self.trace.nodes, like)
+        self._refer(nodes, like)
         nodes.start_ns[list(self._starts_ns)] = list(self._starts_ns.values())
         for name, told in self._numbers.items():
             rows = np.array(sorted(told), np.int64)
@@ -253,19 +254,12 @@ class Surgery:
     def _parts(self, like: Rows) -> TimeParts:
         """Whose time it is: parts of copies, too, which own what the copied ones owned."""
         parts, copied = time_parts(self.trace.nodes), like[self.count :]
-        sizes = np.array([len(rows) for rows in self._like], np.int64)
-        batch = np.repeat(np.arange(len(sizes)), sizes)[self.count :]
         low, high = (np.searchsorted(parts.node, copied, side) for side in ("left", "right"))
         each = np.repeat(np.arange(len(copied)), high - low)
         part = count_up(high - low) + low[each]
         whose = parts.owner[part]
-        # The copy of the owner that was made together with this one; of several, the last.
-        order = np.argsort(keys := batch * self.count + copied, kind="stable")
-        wanted = batch[each] * self.count + whose
-        place = np.searchsorted(keys, wanted, "right", sorter=order) - 1
-        other = order[place] if len(order) else place
-        beside = (whose >= 0) & (place >= 0) & (keys[other] == wanted)
-        owner = np.where(beside, self.count + other, whose)
+        beside = self._beside(like, each, whose)
+        owner = np.where(beside >= 0, beside, whose)
         owner = np.where(whose == copied[each], self.count + each, owner)
         found = TimeParts(
             np.concatenate([parts.node, self.count + each]),
@@ -278,6 +272,33 @@ class Surgery:
             mine = found.own & (wanted[found.node] >= 0)
             found.ns[mine] = wanted[found.node[mine]]
         return self._with_rest(found, len(like))
+
+    def _beside(self, like: Rows, copies: Rows, rows: Rows) -> Rows:
+        """The copy of each row that was made together with a copy; of several, the last; else -1.
+
+        Copies are numbered from 0.
+        """
+        sizes = np.array([len(some) for some in self._like], np.int64)
+        batch = np.repeat(np.arange(len(sizes)), sizes)[self.count :]
+        order = np.argsort(keys := batch * self.count + like[self.count :], kind="stable")
+        wanted = batch[copies] * self.count + rows
+        place = np.searchsorted(keys, wanted, "right", sorter=order) - 1
+        other = order[place] if len(order) else place
+        beside = (rows >= 0) & (place >= 0) & (keys[other] == wanted)
+        return np.where(beside, self.count + other, NO_ROW)
+
+    def _refer(self, nodes: Nodes, like: Rows) -> None:
+        """Let copies name copies that were made together with them, by id."""
+        copies = np.arange(len(like) - self.count)
+        for name in REFERENCES:
+            named = np.full(self.count, NO_ROW, np.int64)
+            for column in self.trace.nodes.attributes.named(name):
+                named[column.rows] = self.trace.nodes.rows_of(np.asarray(column.values, np.uint64))
+            beside = self._beside(like, copies, named[like[self.count :]])
+            rows = np.flatnonzero(beside >= 0)
+            if len(rows):
+                ids = nodes.id[beside[rows]]
+                set_attribute(nodes.attributes, name, Kind.UINT64, self.count + rows, ids)
 
     def _with_rest(self, parts: TimeParts, count: int) -> TimeParts:
         """The parts without those that copies do not have, and with those that go elsewhere."""

@@ -36,7 +36,9 @@ class Layers:
     """Layers of a trace: how many there are, and the layer of each node, -1 for none.
 
     `part` tells forward (0) from all that follows (1). `step` numbers the steps. `order` has the
-    rows as they were run, `place` the place of each row in it, `parent` the row of its caller.
+    rows as they were run, `place` the place of each row in it, `parent` the row of its caller, and
+    `above` that of what it is done for: its caller, or what asked for it or goes on with it.
+    `within` is the only step whose forward pass the callers of a node hold, or -1.
     """
 
     count: int
@@ -47,6 +49,8 @@ class Layers:
     order: Rows
     place: Rows
     parent: Rows
+    above: Rows
+    within: Rows
 
 
 class _Tree:
@@ -57,6 +61,7 @@ class _Tree:
         self.source = trace.source_rows()
         self.target, self.kind = trace.edges.target, trace.edges.kind
         self.parent = callers(trace)
+        self.above = _above(self)
         self.names = np.array(trace.nodes.names, object)[trace.nodes.name_code]
         self.order = program_order(trace)
         self.place = np.argsort(self.order)
@@ -73,13 +78,29 @@ class _Tree:
                 yield called[together[begins[number] : ends[number]]]
 
     def spread(self, label: Rows) -> Rows:
-        """Labels of nodes for what these call, too: the nearest caller's."""
-        own = (label >= 0) | (self.parent < 0)
-        from_above = np.where(own, np.arange(len(label)), self.parent)
+        """Labels of nodes for what is done for these, too: the nearest one's."""
+        own = (label >= 0) | (self.above < 0)
+        from_above = np.where(own, np.arange(len(label)), self.above)
         # Twice as far up each time: callers are as deep as there are nodes, at most.
         for _ in range(len(label).bit_length()):
             from_above = from_above[from_above]
         return np.asarray(label[from_above])
+
+
+def _above(tree: _Tree) -> Rows:
+    """What each node is done for: its caller, else the call that goes on with it, or the one that
+    launched it or asked a worker thread for it; -1 for none.
+    """
+    nodes, above = tree.trace.nodes, tree.parent.copy()
+    for column in nodes.attributes.named("rest_of"):
+        alone = above[column.rows] < 0
+        of = nodes.rows_of(np.asarray(column.values, np.uint64))
+        above[column.rows[alone]] = of[alone]
+    asks = np.isin(tree.kind, (EdgeKind.LAUNCH, EdgeKind.THREAD)) & (tree.source >= 0)
+    asks &= (above < 0)[tree.target] & ~nodes.attributes.dense("is_cpu_op", False, bool)[tree.target]
+    # Of several that ask, the first.
+    above[tree.target[asks][::-1]] = tree.source[asks][::-1]
+    return above
 
 
 def find_layers(trace: Trace, rank: int) -> Layers:
@@ -107,8 +128,26 @@ def find_layers(trace: Trace, rank: int) -> Layers:
     layer, step = tree.spread(layer), tree.spread(step)
     ends = [max(rows, key=lambda r: tree.place[r]) for rows, _, _, _ in chosen]
     _undo(tree, layer, part, step, undone, ends)
-    _launched(tree, layer, part, step)
-    return Layers(count, layer, part, step, period, tree.order, tree.place, tree.parent)
+    return Layers(
+        count, layer, part, step, period, tree.order, tree.place, tree.parent, tree.above,
+        _within(tree, np.where(part == 0, step, -1)),
+    )  # fmt: skip
+
+
+def _within(tree: _Tree, forward: Rows) -> Rows:
+    """For each node the step that its nearest caller with a forward pass holds; -1 for several.
+
+    `forward` has the steps of nodes of forward passes, else -1.
+    """
+    first, last = np.full(len(forward), len(forward), np.int64), np.full(len(forward), -1, np.int64)
+    row = np.flatnonzero(forward >= 0)
+    step = forward[row]
+    while len(row):
+        new = (tree.parent[row] >= 0) & ~((first[row] <= step) & (step <= last[row]))
+        np.minimum.at(first, row, step)
+        np.maximum.at(last, row, step)
+        row, step = np.unique(np.array([tree.parent[row[new]], step[new]]), axis=1)
+    return tree.spread(np.where(first == last, last, -1))
 
 
 def _runs(tree: _Tree, undone: npt.NDArray[np.bool_]) -> Iterator[tuple[list[int], int, int, int]]:
@@ -212,12 +251,3 @@ def _undo(
     layer[:], step[:] = tree.spread(layer), tree.spread(step)
     part[:] = np.maximum(tree.spread(np.where(part > 0, part, -1)), 0)
 
-
-def _launched(tree: _Tree, layer: Rows, part: Rows, step: Rows) -> None:
-    """Give device work and transfers the layer of the call that asked for them."""
-    asks = np.isin(tree.kind, (EdgeKind.LAUNCH, EdgeKind.THREAD)) & (tree.source >= 0)
-    source, target = tree.source[asks], tree.target[asks]
-    open_ends = (layer[target] < 0) & (tree.parent[target] < 0)
-    for s, t in zip(source[open_ends].tolist(), target[open_ends].tolist(), strict=True):
-        if layer[t] < 0:
-            layer[t], part[t], step[t] = layer[s], part[s], step[s]

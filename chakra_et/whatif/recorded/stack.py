@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from chakra_et.whatif.recorded.buckets import rebucketed
 from chakra_et.whatif.recorded.layers import Layers, find_layers
 from chakra_et.whatif.recorded.sums import GradientSum, cap_of, sums_of, told_cap
 from chakra_et.whatif.surgery import Surgery
+
+_NONE: Final = frozenset({(-1, -1)})
+"""Step and layer of what reads gradients of no layer."""
 
 
 def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change]:
@@ -82,6 +86,7 @@ class _Stack:
         )  # fmt: skip
         self.surgery = Surgery(trace)
         self.order, self.place, self._parent = layers.order, layers.place, layers.parent
+        self._above, self._within = layers.above, layers.within
         self._of_sums()
         self._of_gradients()
         self._alike = _Alike(self)
@@ -144,19 +149,37 @@ class _Stack:
         data = (surgery.kind == EdgeKind.DATA) & (surgery.source >= 0) & asked[surgery.target]
         for s, t in zip(surgery.source[data].tolist(), surgery.target[data].tolist(), strict=True):
             reads.setdefault(t, []).append(s)
-        layer, step, part, caller = (
-            column.tolist() for column in (self.layer, self.step, self.part, self._parent)
+        layer, step, part, above, within = (
+            column.tolist()
+            for column in (self.layer, self.step, self.part, self._above, self._within)
         )
-        for row in self.order[asked[self.order]].tolist():
-            known = [(step[s], layer[s]) for s in reads.get(row, ())
-                     if layer[s] >= 0 and part[s] == 1]  # fmt: skip
+        rows = self.order[asked[self.order]].tolist()
+        found: dict[int, frozenset[tuple[int, int]]] = {}
+        for row in rows:
+            known = {(step[s], layer[s]) for s in reads.get(row, ())
+                     if layer[s] >= 0 and part[s] == 1 and within[row] in (-1, step[s])}  # fmt: skip
             latest = max((when for when, _ in known), default=-1)
-            mine = {whose for when, whose in known if when == latest}
-            above = caller[row]
+            mine = frozenset(one for one in known if one[0] == latest)
+            if row in reads:
+                found[row] = mine or _NONE
             if len(mine) == 1:
-                layer[row], step[row], part[row] = mine.pop(), latest, 1
-            elif above >= 0 and part[above] == 1 and layer[above] >= 0:
-                layer[row], step[row], part[row] = layer[above], step[above], 1
+                ((step[row], layer[row]),), part[row] = mine, 1
+            elif above[row] >= 0 and part[above[row]] == 1 and layer[above[row]] >= 0:
+                layer[row], step[row], part[row] = layer[above[row]], step[above[row]], 1
+        caller, read_in = self._parent.tolist(), dict[int, frozenset[tuple[int, int]]]()
+        for row in reversed(rows):
+            # What a caller reads its callees read, where they tell.
+            if row in read_in:
+                found[row] = read_in[row]
+            if row in found and caller[row] >= 0:
+                read_in[caller[row]] = read_in.get(caller[row], frozenset()) | found[row]
+        # A caller is of the layer that alone is read in it, and so is all that it calls.
+        for row in rows:
+            mine, by = found.get(row, _NONE), above[row]
+            if layer[row] < 0 and len(mine) == 1 and mine != _NONE:
+                ((step[row], layer[row]),), part[row] = mine, 1
+            elif layer[row] < 0 and by >= 0 and part[by] == 1 and layer[by] >= 0:
+                layer[row], step[row], part[row] = layer[by], step[by], 1
         self.layer, self.step, self.part = map(np.array, (layer, step, part))
 
     # -----------------------------------------------------------------------------------------
