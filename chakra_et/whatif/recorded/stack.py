@@ -10,6 +10,7 @@ import numpy as np
 from chakra_et.codes import codes
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.definitions import EdgeKind, NodeType
+from chakra_et.graph import topological_order
 from chakra_et.model import Trace, TraceSet
 from chakra_et.whatif.chains import CHAINS
 from chakra_et.whatif.edit import Change, MissedError
@@ -153,13 +154,16 @@ class _Stack:
             column.tolist()
             for column in (self.layer, self.step, self.part, self._above, self._within)
         )
-        rows = self.order[asked[self.order]].tolist()
+        # Threads that wait for others run behind what these write, whenever they were recorded.
+        known = surgery.source >= 0
+        order = topological_order(len(asked), surgery.source[known], surgery.target[known])
+        rows = [row for row in order if asked[row]]
         found: dict[int, frozenset[tuple[int, int]]] = {}
         for row in rows:
-            known = {(step[s], layer[s]) for s in reads.get(row, ())
-                     if layer[s] >= 0 and part[s] == 1 and within[row] in (-1, step[s])}  # fmt: skip
-            latest = max((when for when, _ in known), default=-1)
-            mine = frozenset(one for one in known if one[0] == latest)
+            told = {(step[s], layer[s]) for s in reads.get(row, ())
+                    if layer[s] >= 0 and part[s] == 1 and within[row] in (-1, step[s])}  # fmt: skip
+            latest = max((when for when, _ in told), default=-1)
+            mine = frozenset(one for one in told if one[0] == latest)
             if row in reads:
                 found[row] = mine or _NONE
             if len(mine) == 1:
