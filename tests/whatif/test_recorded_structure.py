@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_plans import MOE
-from traces import coll, node, run, trace
+from traces import coll, linked, node, run, trace
 
 from chakra_et import ChakraError
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.loading import load
-from chakra_et.model import TraceSet, edge_evidence
+from chakra_et.model import Trace, TraceSet, edge_evidence
 from chakra_et.replay import replay
 from chakra_et.validators import validate
 from chakra_et.whatif import Edited, MissedError, ask, edit, parse_edit
@@ -127,6 +128,82 @@ def test_steps_that_nothing_tells_apart_are_not_taken_for_layers() -> None:
     """A backward pass ends a forward pass; updates that repeat are none."""
     found = find_layers(steps(4, 3)[0], 0)
     assert (found.count, found.period, found.step.max() + 1) == (3, 2, 4)
+
+
+class Threads:
+    """Nodes of a few threads, each behind the one before on its thread."""
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[str, Any]] = []
+        self.edges: list[tuple[int, int, EdgeKind]] = []
+        self.last: dict[str, int] = {}
+
+    def add(self, name: str, *, thread: str = "main", caller: int = 0, **more: Any) -> int:
+        """One more; `reads` and `asked` are waits for data, and for another thread."""
+        at, again = len(self.nodes) + 1, dict(more)
+        waits = [(caller, EdgeKind.CALL), (self.last.get(thread, 0), EdgeKind.PROGRAM),
+                 (again.pop("reads", 0), EdgeKind.DATA), (again.pop("asked", 0), EdgeKind.THREAD)]  # fmt: skip
+        self.edges += [(at, of, kind) for of, kind in waits if of]
+        shapes = (b"[]", b"[[8,8]]", b"[]")
+        told = {"start": at * 10, "took": 5, "name": name, "inputs": shapes, **again}
+        self.nodes.append(coll(at, **told) if "gloo" in name else node(at, is_cpu_op=True, **told))
+        self.last[thread] = at
+        return at
+
+    def exchange(self, caller: int, reads: int) -> int:
+        """A worker sums and unpacks, and whoever asked goes on, and waits; the row that waits."""
+        ask = self.add("c10d::allreduce_", caller=caller)
+        copy = self.add("aten::copy_", caller=ask, reads=reads)
+        transfer = self.add("gloo:all_reduce", thread="worker", asked=ask, reads=copy)
+        unpacked = self.add("aten::view", thread="worker", caller=transfer)
+        self.add("c10d::allreduce_", rest_of=ask)
+        return self.add("wait_tensor", caller=caller, asked=unpacked)
+
+    def trace(self) -> Trace:
+        made = linked(self.nodes, self.edges)
+        names, code = np.unique(made.nodes.names, return_inverse=True)
+        made.nodes.names, made.nodes.name_code = names.tolist(), code.astype(np.int32)
+        return made
+
+
+def tensor_parallel(number: int, layers: int) -> TraceSet:
+    """Steps of layers that exchange twice, and of updates that exchange each gradient."""
+    of, gradients = Threads(), [0]
+    for place in range(number):
+        step = of.add(f"ProfilerStep#{place}")
+        # What a step reads first is of no layer, though one wrote there before.
+        of.add("aten::embedding", caller=step, reads=gradients[0])
+        for layer in range(layers):
+            made = of.add("aten::mm", caller=step, seq_id=place * layers + layer)
+            of.exchange(step, made)
+            of.exchange(step, made)
+        gradients = []
+        for layer in reversed(range(layers)):
+            undo = of.add("autograd::engine::evaluate_function: MmBackward0", caller=step,
+                          seq_id=place * layers + layer)  # fmt: skip
+            gradients.append(of.add("aten::mm", caller=undo))
+            of.exchange(undo, gradients[-1])
+        update = of.add("Optimizer.step", caller=step)
+        for gradient in gradients:
+            wrapper = of.add("aten::add_", caller=update)
+            inside = of.add("PythonSubclass", caller=wrapper)
+            of.exchange(inside, gradient)
+            of.add("aten::add_", caller=inside, reads=gradient)
+    return TraceSet({rank: of.trace() for rank in range(2)})
+
+
+def test_workers_and_wrapped_updates_come_and_go_with_their_layer() -> None:
+    """Transfers of worker threads call operators, and wait for what comes behind others."""
+    two = tensor_parallel(2, 2)
+    assert edited(two, "layers=2").traces is two
+    for count in (1, 3, 5):
+        after, wanted = edited(two, f"layers={count}").traces, tensor_parallel(2, count)
+        assert sound(after)
+        assert Counter(after[0].nodes.name.tolist()) == Counter(wanted[0].nodes.name.tolist())
+    spans = [span(edited(two, f"layers={n}").traces) for n in (2, 3, 4, 5)]
+    assert len(set(np.diff(spans))) == 1
+    assert np.diff(spans)[0] > 0
+    assert span(edited(two, "layers=5 layers=2").traces) == span(two)
 
 
 def test_exchanges_that_repeat_are_no_layers(data: Path) -> None:
