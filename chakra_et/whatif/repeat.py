@@ -13,6 +13,7 @@ from chakra_et.passes.edit import without_nodes
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.selectors import select
 from chakra_et.tables.places import Places
+from chakra_et.times import callers
 from chakra_et.whatif.apart import waits_apart
 from chakra_et.whatif.copies import Parts, with_copies
 from chakra_et.whatif.edit import Change, Edit
@@ -92,7 +93,7 @@ def _within(trace: Trace, places: Places, around: int) -> Rows:
 
 
 def _begun(trace: Trace, places: Places, inside: Mask) -> Mask:
-    """Device work that some nodes launched, and transfers that they asked for."""
+    """Device work that some nodes launched, transfers that they asked for, and what these call."""
     source, target, kind = trace.source_rows(), trace.edges.target, trace.edges.kind
     asked = (kind == EdgeKind.THREAD) & places.communication[target] & ~places.on_host[target]
     begins = asked | (kind == EdgeKind.LAUNCH)
@@ -100,4 +101,9 @@ def _begun(trace: Trace, places: Places, inside: Mask) -> Mask:
     found[target[begins & (source >= 0) & inside[np.maximum(source, 0)]]] = True
     launcher = places.launcher
     found |= ~places.on_host & (launcher >= 0) & inside[np.maximum(launcher, 0)]
-    return found
+    caller = callers(trace)
+    above = np.where(found | (caller < 0), np.arange(len(found)), caller)
+    # Twice as far up each time: callers are as deep as there are nodes, at most.
+    for _ in range(len(found).bit_length()):
+        above = above[above]
+    return found[above]

@@ -189,6 +189,7 @@ def tensor_parallel(number: int, layers: int) -> TraceSet:
             inside = of.add("PythonSubclass", caller=wrapper)
             of.exchange(inside, gradient)
             of.add("aten::add_", caller=inside, reads=gradient)
+        of.nodes[step - 1]["attributes"]["inclusive_ns"] = (len(of.nodes) - step) * 10 + 5
     return TraceSet({rank: of.trace() for rank in range(2)})
 
 
@@ -204,6 +205,16 @@ def test_workers_and_wrapped_updates_come_and_go_with_their_layer() -> None:
     assert len(set(np.diff(spans))) == 1
     assert np.diff(spans)[0] > 0
     assert span(edited(two, "layers=5 layers=2").traces) == span(two)
+
+
+def test_steps_that_are_repeated_take_with_them_what_workers_call() -> None:
+    two = tensor_parallel(2, 2)
+    four = edited(two, "repeat:name~ProfilerStep=4").traces
+    assert sound(four)
+    parts = [Counter(name.split("#")[0] for name in one[0].nodes.name.tolist())
+             for one in (four, tensor_parallel(4, 2))]  # fmt: skip
+    assert parts[0] == parts[1]
+    assert span(edited(four, "repeat:name~ProfilerStep=2").traces) == span(two)
 
 
 def test_exchanges_that_repeat_are_no_layers(data: Path) -> None:
