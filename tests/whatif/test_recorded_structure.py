@@ -141,8 +141,12 @@ class Threads:
     def add(self, name: str, *, thread: str = "main", caller: int = 0, **more: Any) -> int:
         """One more; `reads` and `asked` are waits for data, and for another thread."""
         at, again = len(self.nodes) + 1, dict(more)
-        waits = [(caller, EdgeKind.CALL), (self.last.get(thread, 0), EdgeKind.PROGRAM),
-                 (again.pop("reads", 0), EdgeKind.DATA), (again.pop("asked", 0), EdgeKind.THREAD)]  # fmt: skip
+        waits = [
+            (caller, EdgeKind.CALL),
+            (self.last.get(thread, 0), EdgeKind.PROGRAM),
+            (again.pop("reads", 0), EdgeKind.DATA),
+            (again.pop("asked", 0), EdgeKind.THREAD),
+        ]
         self.edges += [(at, of, kind) for of, kind in waits if of]
         shapes = (b"[]", b"[[8,8]]", b"[]")
         told = {"start": at * 10, "took": 5, "name": name, "inputs": shapes, **again}

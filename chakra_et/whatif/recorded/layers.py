@@ -91,13 +91,16 @@ def _above(tree: _Tree) -> Rows:
     """What each node is done for: its caller, else the call that goes on with it, or the one that
     launched it or asked a worker thread for it; -1 for none.
     """
-    nodes, above = tree.trace.nodes, tree.parent.copy()
+    nodes = tree.trace.nodes
+    above: Rows = tree.parent.copy()
     for column in nodes.attributes.named("rest_of"):
         alone = above[column.rows] < 0
         of = nodes.rows_of(np.asarray(column.values, np.uint64))
         above[column.rows[alone]] = of[alone]
     asks = np.isin(tree.kind, (EdgeKind.LAUNCH, EdgeKind.THREAD)) & (tree.source >= 0)
-    asks &= (above < 0)[tree.target] & ~nodes.attributes.dense("is_cpu_op", False, bool)[tree.target]
+    asks &= (above < 0)[tree.target] & ~nodes.attributes.dense("is_cpu_op", False, bool)[
+        tree.target
+    ]
     # Of several that ask, the first.
     above[tree.target[asks][::-1]] = tree.source[asks][::-1]
     return above
@@ -250,4 +253,3 @@ def _undo(
     part[after & undone] = 1
     layer[:], step[:] = tree.spread(layer), tree.spread(step)
     part[:] = np.maximum(tree.spread(np.where(part > 0, part, -1)), 0)
-
