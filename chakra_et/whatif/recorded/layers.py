@@ -98,9 +98,7 @@ def _above(tree: _Tree) -> Rows:
         of = nodes.rows_of(np.asarray(column.values, np.uint64))
         above[column.rows[alone]] = of[alone]
     asks = np.isin(tree.kind, (EdgeKind.LAUNCH, EdgeKind.THREAD)) & (tree.source >= 0)
-    asks &= (above < 0)[tree.target] & ~nodes.attributes.dense("is_cpu_op", False, bool)[
-        tree.target
-    ]
+    asks &= ((above < 0) & ~nodes.attributes.dense("is_cpu_op", False, np.bool_))[tree.target]
     # Of several that ask, the first.
     above[tree.target[asks][::-1]] = tree.source[asks][::-1]
     return above
