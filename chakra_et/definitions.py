@@ -1090,7 +1090,10 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
         meaning=(
             "Where the facts about the communication come from: kernel args, operation args, host "
             "attributes, positional inputs, input tensors, kernel name, annotation, operation "
-            "around, the call that asked, other ranks; several are separated by commas."
+            "around, the call that asked, name in the call, other ranks, times of other ranks, "
+            "order of calls on other ranks, and as guesses thread that asked, order of first "
+            "calls, usual group of a barrier, order in which sends ended; several are separated by "
+            "commas."
         ),
         writers=("chakra-et",),
         readers=(),
@@ -1898,7 +1901,9 @@ class NodeAttributes:
     def comm_facts(self) -> str | None:
         """Where the facts about the communication come from: kernel args, operation args, host
         attributes, positional inputs, input tensors, kernel name, annotation, operation around,
-        the call that asked, other ranks; several are separated by commas.
+        the call that asked, name in the call, other ranks, times of other ranks, order of calls
+        on other ranks, and as guesses thread that asked, order of first calls, usual group of a
+        barrier, order in which sends ended; several are separated by commas.
         """
         return self._text("comm_facts")
 

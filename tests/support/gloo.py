@@ -74,19 +74,33 @@ class GlooRun:
         late_us: dict[int, float] | None = None,
         step_us: float = STEP_US,
         together: bool = False,
+        group: str | None = None,
+        on: tuple[int, ...] | None = None,
+        host_thread: int | None = None,
+        named: bool = False,
     ) -> GlooRun:
         """A collective of the group with these members; `root` is a place in it.
 
         Worker threads begin 60 us after they were asked, some ranks `late_us` later than that; the
         next call of this object comes `step_us` later. With `together`, all end when the last does.
+        `group` says which of several with these members it is, `on` which of them call it now.
+        A `host_thread` beside the main one is in the host trace only. A call may be `named`: a
+        functional one, which names its group.
         """
         latest = max((late_us or {}).values(), default=0) if together else 0
-        group = next(name for name, members in self.members().items() if members == ranks)
+        if group is None:
+            group = next(name for name, members in self.members().items() if members == ranks)
         for place, rank in enumerate(ranks):
+            if on is not None and rank not in on:
+                continue
             mine, after = self.ranks[rank], 60 + (late_us or {}).get(rank, 0)
             first = 10 * mine.number
             asks, given, taken = _asking(name, floats, len(ranks), place == root, root, first)
-            self._ask(mine, asks, given, 0, 50)
+            if host_thread is not None:
+                self._beside(mine, asks, given, f"gloo:{name}", taken, host_thread)
+                continue
+            around = self._functional(mine, name, given, group) if named else None
+            self._ask(mine, asks, given, 0, 50, around)
             lasts = 600 + latest - (after - 60 if together else 0)
             self._range(mine, f"gloo:{name}", taken, after, lasts, self._thread(mine, group))
         self.now_us += step_us
@@ -135,20 +149,53 @@ class GlooRun:
         self._ask(mine, name, [[data], OBJECT, *known, tag], *us[:2])
         self._range(mine, f"gloo:{side}", [data], *us[2:], MAIN)
 
-    def _ask(self, rank: Rank, name: str, inputs: list[Any], after: float, lasts: float) -> None:
+    def _ask(
+        self,
+        rank: Rank,
+        name: str,
+        inputs: list[Any],
+        after: float,
+        lasts: float,
+        around: int | None = None,
+    ) -> None:
+        number = self._asked(rank, name, inputs, parent=2 if around is None else around)
+        self._profile(rank, name, number, after, lasts, MAIN, "cpu_op")
+
+    def _asked(self, rank: Rank, name: str, inputs: list[Any], **place: int) -> int:
         number = rank.next()
         shapes, kinds = [[] for _ in inputs], ["" for _ in inputs]
         schema = f"{name}(Tensor[] tensors) -> __torch__.torch.classes.c10d.Work"
-        rank.host.op(number, name, rf_id=number, inputs=(inputs, shapes, kinds), schema=schema)
-        self._profile(rank, name, number, after, lasts, MAIN, "cpu_op")
+        told = (inputs, shapes, kinds)
+        rank.host.op(number, name, rf_id=number, inputs=told, schema=schema, **place)
+        return number
+
+    def _beside(
+        self, rank: Rank, asks: str, given: list[Any], name: str, taken: list[Any], thread: int
+    ) -> None:
+        """A collective that a thread asked for which no profile shows, as in the host trace."""
+        self._asked(rank, asks, given, tid=thread)
+        self._taken(rank, name, taken, parent=2, tid=thread)
+
+    def _functional(self, rank: Rank, name: str, given: list[Any], group: str) -> int:
+        """The operation around a call that names its group."""
+        number, called = rank.next(), f"_c10d_functional::{name}"
+        (one,) = given[0]
+        inputs = ([one, "sum", group], [[one[3]], [], []], ["Tensor(float)", "String", "String"])
+        rank.host.op(number, called, rf_id=number, inputs=inputs)
+        self._profile(rank, called, number, -5, 60, MAIN, "cpu_op")
+        return number
 
     def _range(
         self, rank: Rank, name: str, inputs: list[Any], after: float, lasts: float, tid: int
     ) -> None:
+        number = self._taken(rank, name, inputs, parent=rank.number)
+        self._profile(rank, name, number, after, lasts, tid, "user_annotation")
+
+    def _taken(self, rank: Rank, name: str, inputs: list[Any], **place: int) -> int:
         number = rank.next()
         shapes, kinds = [[t[3]] for t in inputs], ["Tensor(float)" for _ in inputs]
-        rank.host.op(number, name, parent=number - 1, rf_id=number, inputs=(inputs, shapes, kinds))
-        self._profile(rank, name, number, after, lasts, tid, "user_annotation")
+        rank.host.op(number, name, rf_id=number, inputs=(inputs, shapes, kinds), **place)
+        return number
 
     def _profile(
         self, rank: Rank, name: str, rf_id: int, after: float, lasts: float, tid: int, cat: str

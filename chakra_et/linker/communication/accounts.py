@@ -16,9 +16,12 @@ RECV: Final = "COMM_RECV"
 
 OTHER_RANKS: Final = "other ranks"
 WAITS: Final = "times of other ranks"
+ORDER: Final = "order of calls on other ranks"
+BY_THREAD: Final = "thread that asked"
+FIRST: Final = "order of first calls"
 USUAL: Final = "usual group of a barrier"
 GUESSED: Final = "order in which sends ended"
-"""How it is known what a transfer is; the last two are guesses."""
+"""How it is known what a transfer is; the last four are guesses."""
 
 
 @dataclass
@@ -37,14 +40,16 @@ class AskedTransfer:
     `kind` is the name of its collective or of its node's type, `size_bytes` what all ranks of its
     group bring alike, None where they need not. A message has a `tag`, and the
     `place` of the other side in its group, unless it is received from any. `thread` is that of the
-    worker that did it, None for a message. `options` are the groups that it may be of, `group` and
-    `peer` what was made of them.
+    worker that did it, None for a message or where no profile shows it; `asker` is the one that
+    asked, as the host trace numbers it, None where that has no record. `options` are the groups
+    that it may be of, `group` and `peer` what was made of them.
     """
 
     rf_id: int
     kind: str
     size_bytes: int | None
     thread: int | None
+    asker: int | None
     options: Names
     place: int | None
     tag: int | None

@@ -21,6 +21,7 @@ from chakra_et.linker.communication.accounts import (
     units_of,
 )
 from chakra_et.linker.communication.candidates import in_order_of_threads
+from chakra_et.linker.communication.in_step import rule_out_by_order
 from chakra_et.linker.communication.senders import any_sources
 from chakra_et.linker.communication.waited_together import rule_out_by_times
 
@@ -38,6 +39,8 @@ def settle(accounts: Sequence[Account]) -> dict[int, dict[int, Told]]:
     _rule_out(units, ranks)
     for account, own in zip(accounts, of_each, strict=True):
         _order_threads(account, own)
+    _rule_out(units, ranks)
+    rule_out_by_order(units)
     _rule_out(units, ranks)
     if len({account.machine for account in accounts}) == 1:
         rule_out_by_times(units)

@@ -8,7 +8,6 @@ from typing import Final
 
 from chakra_et.columns import NO_ROW
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.accounts import GUESSED, Account, AskedTransfer, Told
 from chakra_et.linker.communication.candidates import Names, Transfer, in_order_of_threads, narrow
 from chakra_et.linker.communication.operations_around import told_by_request
@@ -129,7 +128,7 @@ def decide_groups(
         return Transfers()
     narrow(transfers.values(), groups)
     ids = {row: views.rf_id(row) for row in transfers}
-    account = _account(transfers, views.table, groups, ids)
+    account = _account(transfers, views, groups, ids)
     if account is not None and views.device is not None:
         account.machine = views.device.machine
     _by_thread(transfers, groups)
@@ -185,12 +184,13 @@ def _by_thread(transfers: dict[int, Transfer], groups: GroupTable) -> None:
 
 
 def _account(
-    transfers: dict[int, Transfer], table: Activities, groups: GroupTable, ids: Mapping[int, int]
+    transfers: dict[int, Transfer], views: Views, groups: GroupTable, ids: Mapping[int, int]
 ) -> Account | None:
     """What other ranks need to know, before threads and they decide."""
     if groups.rank is None:
         return None
     members = {name: group.ranks for name, group in groups.groups.items()}
+    table = views.table
     return Account(
         groups.rank,
         members,
@@ -200,6 +200,7 @@ def _account(
                 kind=_kind(transfer.facts),
                 size_bytes=_size_for_each(transfer),
                 thread=transfer.thread,
+                asker=views.asking_thread(row),
                 options=transfer.options,
                 place=transfer.facts.peer_in_group,
                 tag=transfer.facts.tag,

@@ -221,6 +221,11 @@ class Views:
             return int(self.host.rf_id[host_row])
         return 0 if self.device is None else int(self.device.rf_id[record])
 
+    def asking_thread(self, row: int) -> int | None:
+        """The thread that asked for what an activity does, as the host trace numbers it."""
+        host_row = int(self.table.host[row])
+        return None if self.host is None or host_row == NO_ROW else int(self.host.thread[host_row])
+
     def request(self, row: int) -> Request | None:
         """What an operation tells that asked a backend for a transfer, as the host trace has it."""
         if row == NO_ROW or self.host is None:

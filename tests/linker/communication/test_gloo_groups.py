@@ -118,28 +118,82 @@ def test_threads_are_made_in_the_order_of_groups() -> None:
 
 
 def test_a_call_of_functional_collectives_names_the_group(tmp_path: Path) -> None:
-    run = GlooRun(4, PAIRS).collective("all_reduce", (0, 2), 8)
-    folder = run.write(tmp_path / "in")
-    host = json.loads((folder / "host.0.json").read_bytes())
-    (call,) = (node for node in host["nodes"] if node["name"] == "c10d::allreduce_")
-    outer = json.loads(json.dumps(call)) | {"id": 5, "name": "_c10d_functional::all_reduce"}
-    outer["inputs"] = {
-        "values": [[1, 2, 0, 8, 4, "cpu"], "sum", "3"],
-        "shapes": [[8], [], []],
-        "types": ["Tensor(float)", "String", "String"],
-    }
-    outer["attrs"] = [a | {"value": 3} if a["name"] == "rf_id" else a for a in outer["attrs"]]
-    call["ctrl_deps"] = 5
-    host["nodes"].append(outer)
-    profile = json.loads((folder / "device.0.json").read_bytes())
-    (event,) = (e for e in profile["traceEvents"] if e["name"] == "c10d::allreduce_")
-    around = event | {"name": outer["name"], "ts": event["ts"] - 5, "dur": event["dur"] + 10}
-    around["args"] = {"Record function id": 3}
-    profile["traceEvents"].insert(0, around)
-    write_json(folder / "host.0.json", host)
-    write_json(folder / "device.0.json", profile)
+    folder = GlooRun(4, PAIRS).collective("all_reduce", (0, 2), 8, named=True).write(tmp_path)
     ((_, _, group, _),) = groups(convert(folder / "host.0.json", folder / "device.0.json"))
     assert group == "3"
+
+
+BOTH, SAVING = (0, 1), 4
+
+
+def trained_and_saved(*, named: bool, waits: bool) -> GlooRun:
+    """Training, and a thread of its own that saves in another group of the same members.
+
+    Rank 0 calls the first two that save after the second all-reduce. Rank 1 calls them before it,
+    unless it `waits`. The last two come after the third on both.
+    """
+    run = GlooRun(2, (BOTH,))
+
+    def train(floats: int, on: tuple[int, ...] = BOTH) -> None:
+        run.collective("all_reduce", BOTH, floats, on=on, named=named)
+
+    def save(names: tuple[str, ...], on: tuple[int, ...] = BOTH) -> None:
+        for name in names:
+            run.collective(name, BOTH, 5, group="1", on=on, host_thread=SAVING)
+
+    train(30)
+    train(31, on=(0,))
+    save(("all_gather", "gather"), on=(0,))
+    if waits:
+        train(31, on=(1,))
+    save(("all_gather", "gather"), on=(1,))
+    if not waits:
+        train(31, on=(1,))
+    train(32)
+    save(("scatter", "broadcast"))
+    return run
+
+
+def told(conversion: Conversion) -> list[tuple[str, str | None, str]]:
+    """Name and group of each collective, and the last of what its facts come from, in order."""
+    return sorted(
+        (node.name.removeprefix("gloo:"), node.pg_name, str(node.comm_facts).split(", ")[-1])
+        for node in conversion.trace.nodes
+        if node.type == NodeType.COMM_COLL
+    )
+
+
+def test_a_thread_out_of_step_with_a_group_calls_another_of_the_same_members(
+    tmp_path: Path,
+) -> None:
+    found = converted(trained_and_saved(named=True, waits=False), tmp_path)
+    for conversion in found.values():
+        assert told(conversion) == [
+            ("all_gather", "1", "order of calls on other ranks"),
+            *[("all_reduce", "0", "name in the call")] * 3,
+            ("broadcast", "1", "thread that asked"),
+            ("gather", "1", "order of calls on other ranks"),
+            ("scatter", "1", "thread that asked"),
+        ]
+    assert not validate(trace_set(list(found.values()))).rules
+
+
+def test_of_two_groups_that_nothing_names_the_first_is_that_of_who_called_first(
+    tmp_path: Path,
+) -> None:
+    for conversion in converted(trained_and_saved(named=False, waits=False), tmp_path).values():
+        assert {fact for *_, fact in told(conversion)} == {"order of first calls"}
+        assert {name for name, group, _ in told(conversion) if group == "0"} == {"all_reduce"}
+        assert {group for name, group, _ in told(conversion) if name != "all_reduce"} == {"1"}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_thread_in_step_may_call_the_group_of_another(tmp_path: Path, named: bool) -> None:
+    found = converted(trained_and_saved(named=named, waits=True), tmp_path)
+    for conversion in found.values():
+        groups_of = {name: group for name, group, _ in told(conversion)}
+        assert groups_of.pop("all_reduce") == ("0" if named else None)
+        assert set(groups_of.values()) == {None}
 
 
 @pytest.mark.parametrize("root", [0, 2])
