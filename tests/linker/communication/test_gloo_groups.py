@@ -196,6 +196,31 @@ def test_a_thread_in_step_may_call_the_group_of_another(tmp_path: Path, named: b
         assert set(groups_of.values()) == {None}
 
 
+@settings(max_examples=10)
+@given(
+    saves=st.lists(st.sampled_from(("all_gather", "gather", "broadcast")), min_size=1, max_size=4),
+    after=st.tuples(*[st.lists(st.integers(0, 3), min_size=4, max_size=4).map(sorted)] * 2),
+    group=st.sampled_from(("0", "1")),
+)
+def test_order_tells_the_truth_or_nothing(
+    saves: list[str], after: tuple[list[int], list[int]], group: str
+) -> None:
+    """A thread of each rank saves after so many all-reduces: in step if it uses their group."""
+    run = GlooRun(2, (BOTH,))
+    for rank in BOTH:
+        left = list(zip(saves, after[0 if group == "0" else rank], strict=False))
+        for trained in range(4):
+            for name, _ in (save for save in left if save[1] == trained):
+                run.collective(name, BOTH, 5, group=group, on=(rank,), host_thread=SAVING)
+            run.collective("all_reduce", BOTH, 30, on=(rank,), named=True)
+    with TemporaryDirectory() as folder:
+        for conversion in converted(run, Path(folder)).values():
+            for name, found, _ in told(conversion):
+                assert found == "0" if name == "all_reduce" else found in (None, group)
+            if group == "1" and after[0][: len(saves)] != after[1][: len(saves)]:
+                assert "1" in {found for _, found, _ in told(conversion)}
+
+
 @pytest.mark.parametrize("root", [0, 2])
 def test_a_scatter_has_the_buffer_as_size_on_ranks_that_are_not_its_root(
     tmp_path: Path, root: int
