@@ -71,6 +71,7 @@ class _Rank:
         self.provenance: Counter[str] = Counter()
         self.nodes = self.before = self.after = 0
         self._parent = callers(trace)
+        self._called: set[int] = set()
 
     def run(self, cap: int) -> Trace:
         """The trace with buckets of so many bytes."""
@@ -99,30 +100,33 @@ class _Rank:
             (g, size) for one in sums for g, size in zip(one.gradients, one.sizes, strict=True)
         ]
         readers = [reader for one in sums for reader in one.readers]
-        readers = readers if len(readers) == len(gradients) else []
         parts = parted([size for _, size in gradients], cap)
         self.before += sum(int(self.trace.nodes.duration_ns[one.row]) for one in sums)
         if [len(part) for part in parts] == [len(one.gradients) for one in sums]:
             self.after += sum(int(self.trace.nodes.duration_ns[one.row]) for one in sums)
             self.provenance["recorded"] += len(sums)
             return [one.row for one in sums]
-        waits = self._waits(sums)
-        made = [
-            self._sum(sums[min(place, len(sums) - 1)], [gradients[i] for i in part],
-                      [readers[i] for i in part] if readers else [])
-            for place, part in enumerate(parts)
-        ]  # fmt: skip
+        waits, made, last = self._waits(sums), [], gradients[0][0]
+        for place, part in enumerate(parts):
+            # Sums are asked for in their order: none before all gradients of those before are there.
+            last = max((last, *(gradients[i][0] for i in part)), key=self._order)
+            row = self._sum(sums[min(place, len(sums) - 1)], [gradients[i] for i in part],
+                            sorted({row for i in part for row in readers[i]}), last)  # fmt: skip
+            made.append(row)
         self._wait(sums, parts, made, waits)
         for one in sums:
             self.surgery.drop((one.row, one.call))
         return made
 
-    def _sum(self, like: GradientSum, carried: list[tuple[int, int]], readers: list[int]) -> int:
-        """A sum of some gradients, asked for where the last of them is there."""
+    def _sum(
+        self, like: GradientSum, carried: list[tuple[int, int]], readers: list[int], gradient: int
+    ) -> int:
+        """A sum of some gradients, asked for where `gradient` is there."""
         surgery, size = self.surgery, sum(size for _, size in carried)
         call, row = surgery.copies(np.array([like.call, like.row])).tolist()
-        last, holder = self._place(carried[-1][0], like)
+        last, holder = self._place(gradient, like)
         surgery.put([call], last)
+        self._called.add(call)
         if holder >= 0:
             surgery.wait(call, holder, EdgeKind.CALL)
         rows = np.array([gradient for gradient, _ in carried])
@@ -169,7 +173,8 @@ class _Rank:
             holder = int(self._parent[holder])
         calls = {one.call for one in self.sums}
         last, after = gradient, self.surgery.following(gradient)
-        while after is not None and (after in calls or self._within(after, holder)):
+        passed = calls | self._called
+        while after is not None and (after in passed or self._within(after, holder)):
             last = last if after in calls else after
             after = self.surgery.following(after)
         return last, holder
@@ -180,17 +185,17 @@ class _Rank:
         return bool(row == holder and holder >= 0)
 
     def _waits(self, sums: list[GradientSum]) -> dict[int, int]:
-        """Which node first needs the outcome of each old sum: what waits, else what reads it."""
+        """Which node first needs the outcome of each old sum: what waits, else what copies it."""
         found = {}
         for one in sums:
-            if one.readers:
-                found[one.row] = self._group_start(min(one.readers, key=self._order))
+            if one.copies:
+                found[one.row] = self._group_start(min(one.copies, key=self._order))
             else:
                 edges = self.surgery.out_of(one.row)
                 waiting = self.surgery.target[edges[self.surgery.kind[edges] == EdgeKind.SYNC]]
                 if len(waiting):
                     found[one.row] = int(waiting[0])
-        if len(found) < len(sums):
+        if not found and not any(rows for one in sums for rows in one.readers):
             raise MissedError("what waits for the sums of gradients: nothing reads them")
         return found
 
@@ -222,15 +227,15 @@ class _Rank:
         made: list[int],
         waits: dict[int, int],
     ) -> None:
-        """Let what needs the first gradient of a new sum wait for it."""
+        """Let what needs the first gradient of a new sum wait for it; readers of buckets do."""
         old = np.isin(self.surgery.source, [one.row for one in sums])
         self.surgery.forget(np.flatnonzero(old & (self.surgery.kind == EdgeKind.SYNC)))
         begins = np.cumsum([0] + [len(one.gradients) for one in sums])
         for row, part in zip(made, parts, strict=True):
             one = sums[int(np.searchsorted(begins, part[0], "right")) - 1]
             place = part[0] - int(begins[sums.index(one)])
-            if place == 0 or not one.readers:
-                self.surgery.wait(waits[one.row], row, EdgeKind.SYNC, inferred=True)
-            else:
-                first = self._caller_or_itself(one.readers[place])
+            if one.copies and place:
+                first = self._caller_or_itself(one.copies[place])
                 self.surgery.wait(first, row, EdgeKind.SYNC, inferred=True)
+            elif one.row in waits:
+                self.surgery.wait(waits[one.row], row, EdgeKind.SYNC, inferred=True)

@@ -105,11 +105,15 @@ class _Stack:
 
     def _of_sums(self) -> None:
         """Sums are of no layer; what copies a gradient out of one is of the gradient's layer."""
+        alone = Counter(row for one in self.sums for rows in one.readers for row in rows)
         for one in self.sums:
             self._label((one.row, one.call), -1)
             self._label(np.flatnonzero(self._parent == one.call).tolist(), -1)
             views = self._views(one)
-            for place, reader in enumerate(one.readers):
+            for readers, like in zip(one.readers, one.gradients, strict=True):
+                # What reads several gradients at once is of no layer.
+                self._label([row for row in readers if not one.copied_out and alone[row] == 1], like)
+            for place, reader in enumerate(one.copies):
                 like = one.gradients[place]
                 rows = [reader, *([int(self._parent[reader])] if self._parent[reader] >= 0 else [])]
                 rows += [views[place]] if views else []
@@ -123,21 +127,21 @@ class _Stack:
 
     def _views(self, one: GradientSum) -> list[int]:
         """The views of a bucket, one for each gradient, before the first that is copied out."""
-        if not one.readers:
+        if not one.copies:
             return []
-        first = one.readers[0]
+        first = one.copies[0]
         first = int(self._parent[first]) if self._parent[first] >= 0 else first
         found: list[int] = []
         row = self.surgery.preceding(first)
         names = self.trace.nodes.name_code
         while (
             row is not None
-            and len(found) < len(one.readers)
+            and len(found) < len(one.copies)
             and (not found or names[row] == names[found[0]])
         ):
             found.append(row)
             row = self.surgery.preceding(row)
-        return found[::-1] if len(found) == len(one.readers) else []
+        return found[::-1] if len(found) == len(one.copies) else []
 
     def _of_gradients(self) -> None:
         """What comes after the backward pass is of the layer whose gradients alone it reads."""

@@ -7,13 +7,14 @@ many bytes as it sums. So PyTorch records data-parallel training over gloo.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
 from chakra_et.build import DTYPES
 from chakra_et.columns import Mask, Rows
+from chakra_et.converters.pytorch.tensors import find_tensors
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.graph import Adjacency
 from chakra_et.model import Trace
@@ -28,14 +29,22 @@ class GradientSum:
     """One all-reduce: its row, that of the call that asked for it, and the gradients in it.
 
     `gradients` are the rows that wrote them, in the order of their writing, `sizes` their bytes.
-    `readers` are the rows that copy each out again, in the same order; empty where nothing does.
+    `readers` are the rows that read each one's sum, in their order. They are `copied_out` where one
+    row copies each out again, in the same order; otherwise readers see the bucket itself, as the
+    optimizer does where gradients are views of it.
     """
 
     row: int
     call: int
     gradients: list[int]
     sizes: list[int]
-    readers: list[int]
+    readers: list[list[int]]
+    copied_out: bool = False
+
+    @property
+    def copies(self) -> list[int]:
+        """The row that copies each gradient out again; empty where nothing does."""
+        return [row for rows in self.readers for row in rows] if self.copied_out else []
 
 
 def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
@@ -54,6 +63,7 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
     place = np.argsort(program_order(trace))
     accumulated = _accumulated(trace, place)
     asked = np.full(len(nodes), -1, np.int64)
+    memory = _Memory(trace)
     asks = np.isin(kind, (EdgeKind.THREAD, EdgeKind.LAUNCH)) & (source >= 0)
     asked[target[asks]] = source[asks]
     found = []
@@ -66,7 +76,7 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
         readers = read_from.at(row)
         readers = readers[np.argsort(place[readers])].tolist()
         found.append(GradientSum(row, int(asked[row]), reads.tolist(), bytes_of,
-                                 readers if len(readers) == len(reads) else []))  # fmt: skip
+                                 memory.readers(reads.tolist(), readers)))  # fmt: skip
     if not found:
         what = (
             "none of its all-reduces reads gradients that add up to its bytes"
@@ -74,7 +84,62 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
             else ("it has no all-reduce")
         )
         raise MissedError(f"sums of gradients in rank {rank}: {what}")
-    return sorted(found, key=lambda one: int(place[one.call]))
+    found.sort(key=lambda one: int(place[one.call]))
+    copied_out = _copied_out(trace, found, place)
+    return [replace(one, copied_out=copied_out) for one in found]
+
+
+def _copied_out(trace: Trace, sums: list[GradientSum], place: Rows) -> bool:
+    """Whether one row reads each gradient, in the order of the gradients of a step."""
+    if any(len(rows) != 1 for one in sums for rows in one.readers):
+        return False
+    step = steps_of(trace, np.array([one.row for one in sums]))
+    at = np.array([place[rows[0]] for one in sums for rows in one.readers])
+    of = np.repeat(step, [len(one.readers) for one in sums])
+    return bool(((np.diff(at) > 0) | (np.diff(of) != 0)).all())
+
+
+class _Memory:
+    """Where the tensors of nodes lie."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._nodes = trace.nodes
+        self._tensors = find_tensors([text[0] for text in trace.nodes.texts])
+
+    def readers(self, gradients: list[int], rows: list[int]) -> list[list[int]]:
+        """Of some rows, those that read where each gradient was written.
+
+        Where none does, and there are as many, each reads one, in their order.
+        """
+        read = [(row, self._places(self._nodes.input_code[row])) for row in rows]
+        found = []
+        for gradient in gradients:
+            written = self._written(gradient)
+            found.append([row for row, places in read if _meet(places, written)])
+        if not any(found) and len(rows) == len(gradients):
+            return [[row] for row in rows]
+        return found
+
+    def _places(self, code: int) -> Rows:
+        """Storage, begin and end of each tensor of a text, in bytes."""
+        tensors = self._tensors
+        first, last = tensors.offsets[code : code + 2] if code >= 0 else (0, 0)
+        columns = (tensors.storage, tensors.begin, tensors.end)
+        return np.array([column[first:last] for column in columns]).T
+
+    def _written(self, row: int) -> Rows:
+        """The largest tensor that a node wrote; of one that tells none, that it has."""
+        for code in (self._nodes.output_code[row], self._nodes.input_code[row]):
+            places = self._places(code)
+            if len(places):
+                return places[np.argmax(places[:, 2] - places[:, 1]), None]
+        return self._places(-1)
+
+
+def _meet(places: Rows, others: Rows) -> bool:
+    """Whether one of some places overlaps with one of others."""
+    (storage, begin, end), (there, first, last) = places.T[:, :, None], others.T[:, None]
+    return bool(((storage == there) & (begin < last) & (first < end)).any())
 
 
 def _accumulated(trace: Trace, place: Rows) -> Mask:
