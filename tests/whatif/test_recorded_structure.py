@@ -309,6 +309,61 @@ def test_one_sum_for_all_cannot_overlap_and_is_exposed(replicas: TraceSet) -> No
     assert exposed("bucket=all") > 3 * exposed("bucket=256KiB")
 
 
+def views_of_buckets(number: int) -> TraceSet:
+    """Steps that sum two buckets of two gradients, which an optimizer reads where they lie.
+
+    The gradient that comes last is in the first bucket, and nothing reads it.
+    """
+
+    def text(bucket: int, place: int, count: int = 256) -> tuple[bytes, bytes, bytes]:
+        lies = f'[[{bucket}{place},{bucket},{place * 256},{count},4,"cpu"]]'
+        return lies.encode(), f"[[{count}]]".encode(), b'["Tensor(float)"]'
+
+    of = Threads()
+    for turn in range(number):
+        step = of.add(f"ProfilerStep#{turn}")
+        written = {}
+        for bucket, place in ((7, 0), (8, 0), (8, 1), (7, 1)):
+            name = "torch::autograd::AccumulateGrad"
+            holder = of.add(name, caller=step)
+            written[bucket, place] = of.add("aten::mul", caller=holder, inputs=text(bucket, place))
+        sums = {}
+        for bucket in (7, 8):
+            call = of.add("c10d::allreduce_", caller=holder, inputs=text(bucket, 0, 512))
+            mine = [at for (of_bucket, _), at in written.items() if of_bucket == bucket]
+            sums[bucket] = of.add("gloo:all_reduce", thread="worker", asked=call, reads=mine[0],
+                                  size=2048, inputs=text(bucket, 0, 512))  # fmt: skip
+            of.edges.append((sums[bucket], mine[1], EdgeKind.DATA))
+        update = of.add("Optimizer.step", caller=step)
+        for bucket, place in ((8, 1), (8, 0), (7, 0)):
+            for name in ("aten::lerp_", "aten::addcmul_"):
+                of.add(name, caller=update, reads=sums[bucket], inputs=text(bucket, place))
+    return TraceSet({rank: of.trace() for rank in range(2)})
+
+
+def test_gradients_that_are_views_of_buckets_are_read_where_they_lie() -> None:
+    found = views_of_buckets(2)
+    name = found[0].nodes.name
+    sums = sums_of(found[0], 0)
+    assert [one.sizes for one in sums] == [[1024, 1024]] * 4
+    assert [one.copied_out for one in sums] == [False] * 4
+    # Two rows of the optimizer read each gradient but one.
+    assert [[name[rows].tolist() for rows in one.readers] for one in sums] == [
+        [["aten::lerp_", "aten::addcmul_"], []],
+        [["aten::lerp_", "aten::addcmul_"]] * 2,
+    ] * 2
+    for size, count in (("1", 4), ("all", 1)):
+        after = edited(found, f"bucket={size}").traces
+        assert sound(after)
+        now = sums_of(after[0], 0)
+        assert len(now) == 2 * count
+        read = [after[0].nodes.id[row] for one in now for rows in one.readers for row in rows]
+        assert sorted(read) == sorted(
+            found[0].nodes.id[row] for one in sums for rows in one.readers for row in rows
+        )
+        assert span(edited(after, "bucket=2048").traces) == span(found)
+
+
 @given(st.lists(st.integers(1, 100), min_size=1), st.integers(0, 200))
 def test_parts_are_all_gradients_in_order_and_full_but_the_last(sizes: list[int], cap: int) -> None:
     parts = parted(sizes, cap)

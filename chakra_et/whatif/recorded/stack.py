@@ -112,7 +112,9 @@ class _Stack:
             views = self._views(one)
             for readers, like in zip(one.readers, one.gradients, strict=True):
                 # What reads several gradients at once is of no layer.
-                self._label([row for row in readers if not one.copied_out and alone[row] == 1], like)
+                self._label(
+                    [row for row in readers if not one.copied_out and alone[row] == 1], like
+                )
             for place, reader in enumerate(one.copies):
                 like = one.gradients[place]
                 rows = [reader, *([int(self._parent[reader])] if self._parent[reader] >= 0 else [])]

@@ -7,7 +7,9 @@ many bytes as it sums. So PyTorch records data-parallel training over gloo.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -21,6 +23,8 @@ from chakra_et.model import Trace
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import MissedError
 
+_WHOLE: Final = re.compile(rb"Tensor\([^)]*(?:int|char|short|bool)")
+"""Types of tensors of whole numbers: a map of the parameters in use is no gradient."""
 _BYTES = {f"Tensor({called})": size for size, called in DTYPES.values()}
 
 
@@ -28,7 +32,8 @@ _BYTES = {f"Tensor({called})": size for size, called in DTYPES.values()}
 class GradientSum:
     """One all-reduce: its row, that of the call that asked for it, and the gradients in it.
 
-    `gradients` are the rows that wrote them, in the order of their writing, `sizes` their bytes.
+    `gradients` are the rows that wrote them, in the order in which they lie in the bucket, or else
+    in that of their writing, `sizes` their bytes.
     `readers` are the rows that read each one's sum, in their order. They are `copied_out` where one
     row copies each out again, in the same order; otherwise readers see the bucket itself, as the
     optimizer does where gradients are views of it.
@@ -69,8 +74,11 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
     found = []
     for row in sums.tolist():
         reads = read_by.at(row)
-        reads = reads[np.argsort(place[reads])]
+        reads = memory.laid_out(reads[np.argsort(place[reads])])
         bytes_of = [_written(trace, one) for one in reads.tolist()]
+        code = int(nodes.input_code[row])
+        if code >= 0 and _WHOLE.search(nodes.texts[code][2]):
+            continue
         if asked[row] < 0 or sum(bytes_of) != sizes[row] or not accumulated[reads].any():
             continue
         readers = read_from.at(row)
@@ -105,6 +113,15 @@ class _Memory:
     def __init__(self, trace: Trace) -> None:
         self._nodes = trace.nodes
         self._tensors = find_tensors([text[0] for text in trace.nodes.texts])
+
+    def laid_out(self, rows: Rows) -> Rows:
+        """Rows in the order in which what they write lies in a bucket; as given where none tells."""
+        places = [self._written(row) for row in rows.tolist()]
+        if not places or not all(len(place) for place in places):
+            return rows
+        storage, begin, _ = np.concatenate(places).T
+        _, first, which = np.unique(storage, return_index=True, return_inverse=True)
+        return rows[np.lexsort((begin, first[which]))]
 
     def readers(self, gradients: list[int], rows: list[int]) -> list[list[int]]:
         """Of some rows, those that read where each gradient was written.
