@@ -108,7 +108,7 @@ class _Rank:
             return [one.row for one in sums]
         waits, made, last = self._waits(sums), [], gradients[0][0]
         for place, part in enumerate(parts):
-            # Sums are asked for in their order: none before all gradients of those before are there.
+            # Sums are asked for in their order: none before the gradients of those before it.
             last = max((last, *(gradients[i][0] for i in part)), key=self._order)
             row = self._sum(sums[min(place, len(sums) - 1)], [gradients[i] for i in part],
                             sorted({row for i in part for row in readers[i]}), last)  # fmt: skip

@@ -115,7 +115,7 @@ class _Memory:
         self._tensors = find_tensors([text[0] for text in trace.nodes.texts])
 
     def laid_out(self, rows: Rows) -> Rows:
-        """Rows in the order in which what they write lies in a bucket; as given where none tells."""
+        """Rows in the order in which what they write lies; as given where none tells."""
         places = [self._written(row) for row in rows.tolist()]
         if not places or not all(len(place) for place in places):
             return rows
