@@ -149,7 +149,8 @@ class _Memory:
         for code in (self._nodes.output_code[row], self._nodes.input_code[row]):
             places = self._places(code)
             if len(places):
-                return places[np.argmax(places[:, 2] - places[:, 1]), None]
+                largest = int(np.argmax(places[:, 2] - places[:, 1]))
+                return np.asarray(places[largest : largest + 1])
         return self._places(-1)
 
 
