@@ -142,7 +142,7 @@ class _Memory:
         tensors = self._tensors
         first, last = tensors.offsets[code : code + 2] if code >= 0 else (0, 0)
         columns = (tensors.storage, tensors.begin, tensors.end)
-        return np.array([column[first:last] for column in columns]).T
+        return np.stack([column[first:last] for column in columns], axis=1)
 
     def _written(self, row: int) -> Rows:
         """The largest tensor that a node wrote; of one that tells none, that it has."""
