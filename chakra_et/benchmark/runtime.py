@@ -148,6 +148,22 @@ def set_up(device: str, seed: int, threads: int | None, recorded: int | None = N
         torch.set_num_threads(threads or min(recorded or 1, torch.get_num_threads()))
 
 
+def _at_least_one(text: str) -> int:
+    """A number of the command line that is 1 or more."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return int(text)
+
+
+def _unusable(device: str) -> str:
+    """Why PyTorch cannot make tensors on a device; nothing where it can."""
+    try:
+        torch.empty(1, device=device)
+    except (AssertionError, RuntimeError) as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
 def main(
     start: Callable[[], list[Any]],
     parts: Sequence[Callable[[list[Any]], None]],
@@ -156,12 +172,16 @@ def main(
     """The command line of a program."""
     parser = argparse.ArgumentParser(description="Run the work of a recording, and say how long.")
     parser.add_argument("--device", default=DEVICE, help="cpu or cuda (default: %(default)s)")
-    parser.add_argument("--iterations", type=int, default=10, help="default: %(default)s")
+    parser.add_argument("--iterations", type=_at_least_one, default=10, help="default: %(default)s")
     parser.add_argument("--warmup", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    parser.add_argument("--threads", type=int, help="threads of an operator (default: as recorded)")
+    parser.add_argument(
+        "--threads", type=_at_least_one, help="threads of an operator (default: as recorded)"
+    )
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
     given = parser.parse_args()
+    if refused := _unusable(given.device):
+        parser.error(f"--device {given.device} cannot be used: {refused}")
     set_up(given.device, given.seed, given.threads, recorded_threads)
     t = start()
     for _ in range(given.warmup):

@@ -23,6 +23,11 @@ def import_modules(modules: tuple[str, ...]) -> None:
                 f"--module {module} cannot be imported ({error})",
                 remedy="Install it beside PyTorch, or put its directory into PYTHONPATH.",
             ) from error
+        except Exception as error:  # Its own code may raise anything.
+            raise ChakraError(
+                f"--module {module} raised {type(error).__name__} when it was imported: {error}",
+                remedy=f"Mend the module until `python -c 'import {module}'` succeeds.",
+            ) from error
 
 
 def registered_by(modules: tuple[str, ...], at_hand: bool) -> frozenset[str]:

@@ -521,6 +521,33 @@ def test_a_module_brings_its_operators(twice: Trace) -> None:
         prepare(twice, Settings(modules=("no_such_module",)))
 
 
+def test_a_module_that_raises_is_named_with_what_it_raised(
+    twice: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "raising_operators.py").write_text("raise RuntimeError('no licence')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ChakraError, match=r"raising_operators raised RuntimeError.*no licence"):
+        prepare(twice, Settings(modules=("raising_operators",)))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--device", "nonsense"], "--device nonsense cannot be used"),
+        (["--iterations", "0"], "--iterations: 0 is less than 1"),
+        (["--threads", "0"], "--threads: 0 is less than 1"),
+    ],
+)
+def test_an_emitted_program_refuses_what_it_cannot_do(
+    given: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", *given])
+    with pytest.raises(SystemExit) as ended:
+        runtime.main(lambda: pytest.fail("it started"), ())
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_run_takes_the_threads_of_its_recording_but_no_more_than_pytorch(
     traces: dict[str, Trace],
 ) -> None:
