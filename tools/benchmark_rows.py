@@ -98,6 +98,11 @@ def spread(name: str) -> Cell:
     return cell
 
 
+def times(name: str) -> Cell:
+    """In how many processes a series was measured, and how often in each."""
+    return lambda rounds: " x ".join(map(str, _series(rounds, name).shape))
+
+
 def error(model: str, again: str) -> Cell:
     """The error of one series against another."""
     return lambda rounds: str(Error.of(_series(rounds, model), _series(rounds, again)))

@@ -43,6 +43,7 @@ from benchmark_rows import (
     operators,
     operators_off,
     spread,
+    times,
 )
 from recording import models
 
@@ -62,6 +63,7 @@ Columns = dict[str, Cell]
 RECORDED: Columns = {
     "operators": operators,
     "in those above 50 us": long_share,
+    "processes x pairs": times("run"),
     "recorded (ms)": spread("recorded"),
     "run (ms)": spread("run"),
     "error": error("recorded", "run"),
@@ -76,6 +78,7 @@ PLAIN: Columns = {
 }
 FAULTS: Columns = {"page faults: recorded, run": means("faults recorded", "faults run")}
 EMITTED: Columns = {
+    "processes x pairs": times("run"),
     "`chakra run` (ms)": spread("run"),
     "emitted program (ms)": spread("emitted"),
     "difference": error("run", "emitted"),
@@ -169,17 +172,17 @@ def text(rows: dict[tuple[str, str], str], about: str) -> str:
     return "\n".join([*lines, about])
 
 
-def about(rounds: int, runs: int) -> str:
+def about() -> str:
     """How the tables were measured."""
     alone = (
         "real-time scheduling" if _undisturbed() else "scheduling like that of all other processes"
     )
     return (
         f"PyTorch {torch.__version__}, one thread for each process, {platform.machine()}; medians "
-        f"of {rounds * runs} recordings of {rounds_of.STEPS} steps each (least to most in "
-        f"brackets), {runs} in each of {rounds} processes, in turns, with {alone}. Errors are "
-        "those of the medians, with the interval that holds 95 % of those of samples drawn again. "
-        f"Programs ran in {rounds} pairs of processes, {rounds_of.ITERATIONS} iterations in each."
+        f"of recordings of {rounds_of.STEPS} steps each (least to most in brackets), in turns, "
+        f"with {alone}. Errors are those of the medians, with the interval that holds 95 % of "
+        "those of samples drawn again. Of programs, each process runs "
+        f"{rounds_of.ITERATIONS} iterations."
     )
 
 
@@ -207,7 +210,7 @@ def main() -> int:
         title, name, number, folder = given.round
         measure(title, name, number, folder, given.runs)
         return 0
-    told = about(given.rounds, given.runs)
+    told = about()
     rows = {} if given.print else rows_of(TARGET.read_text())
     for part in PARTS:
         for name in part.programs:
