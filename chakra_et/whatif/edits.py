@@ -51,8 +51,11 @@ def _time(text: str, selector: str, value: str) -> Edit:
 
 
 def _transfers(trace: Trace, selector: str) -> bool:
-    """Whether a selector names any communication."""
-    return bool((select(trace, selector) & columns_of(trace).communication).any())
+    """Whether a selector names any time of communication."""
+    columns = columns_of(trace)
+    parts = columns.parts
+    owners = parts.owner[select_parts(trace, parts, selector) & ~parts.gap]
+    return bool(columns.communication[owners].any())
 
 
 def _straggler(text: str, _: str, value: str) -> Edit:

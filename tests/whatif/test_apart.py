@@ -111,3 +111,10 @@ def test_a_slower_transfer_does_not_make_the_wait_for_another_rank_longer(factor
     wanted = replay(layers(2, (100, 500), round(50 * factor)))
     spans_ns = [[one.span_ns for one in done.figures.values()] for done in (found, wanted)]
     assert spans_ns[0] == spans_ns[1]
+
+
+def test_time_between_operations_is_told_from_transfers() -> None:
+    """Each of two layers begins 1 ns before its operator; transfers stay as they are."""
+    before = layers(2, (100, 500), 50)
+    found = spans(edited(before, "time:gap=true=11"))
+    assert found == [span + 2 * 10 for span in spans(before)]
