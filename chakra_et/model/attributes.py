@@ -171,9 +171,10 @@ class AttributeColumn:
         return AttributeColumn(self.key, rows, values).part(np.argsort(rows, kind="stable"))
 
     def _values_at(self, places: npt.NDArray[np.int64]) -> Any:
-        if isinstance(self.values, np.ndarray):
-            return self.values[places]
-        return [self.values[i] for i in places.tolist()]
+        values = self.values
+        if isinstance(values, np.ndarray):
+            return values[places]
+        return [values[i] for i in places.tolist()]
 
     def same(self, other: AttributeColumn) -> bool:
         """Whether key, rows and values agree, NaN being equal to NaN."""

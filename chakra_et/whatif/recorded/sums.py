@@ -128,11 +128,15 @@ class _Memory:
 
         Where none does, and there are as many, each reads one, in their order.
         """
-        read = [(row, self._places(self._nodes.input_code[row])) for row in rows]
+        read = [self._places(self._nodes.input_code[row]) for row in rows]
+        places = np.concatenate([self._places(-1), *read])
+        reader = np.repeat(rows, [len(each) for each in read])
         found = []
         for gradient in gradients:
-            written = self._written(gradient)
-            found.append([row for row, places in read if _meet(places, written)])
+            meets = np.zeros(len(places), np.bool_)
+            for written in self._written(gradient):
+                meets |= _meet(places, written)
+            found.append(list(dict.fromkeys(reader[meets].tolist())))
         if not any(found) and len(rows) == len(gradients):
             return [[row] for row in rows]
         return found
@@ -154,10 +158,11 @@ class _Memory:
         return self._places(-1)
 
 
-def _meet(places: Rows, others: Rows) -> bool:
-    """Whether one of some places overlaps with one of others."""
-    (storage, begin, end), (there, first, last) = places.T[:, :, None], others.T[:, None]
-    return bool(((storage == there) & (begin < last) & (first < end)).any())
+def _meet(places: Rows, other: Rows) -> Mask:
+    """Which of some places overlap with another one."""
+    storage, begin, end = places.T
+    there, first, last = other
+    return np.asarray((storage == there) & (begin < last) & (first < end))
 
 
 def _accumulated(trace: Trace, place: Rows) -> Mask:
