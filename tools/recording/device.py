@@ -10,6 +10,7 @@ import random
 import socket
 import stat
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,8 +70,11 @@ class Machine:
         wake_at_once()
         shape_links(self.bytes_per_s)
         kernel = torch.library.Library("aten", "IMPL")
-        kernel.impl("mm", self._product, "CPU")
         try:
+            with warnings.catch_warnings():
+                # Some releases of PyTorch warn that a kernel is replaced. That is the purpose.
+                warnings.simplefilter("ignore")
+                kernel.impl("mm", self._product, "CPU")
             yield
         finally:
             kernel._destroy()
