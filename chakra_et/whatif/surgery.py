@@ -32,6 +32,9 @@ from chakra_et.whatif.extended import extended
 
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "own_start_ns",
                   "sync_on")  # fmt: skip
+_WAITS: Final = frozenset((EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.SYNC, EdgeKind.DATA,
+                           EdgeKind.PROGRAM))  # fmt: skip
+_ASKS: Final = frozenset((EdgeKind.LAUNCH, EdgeKind.THREAD))
 
 
 class Surgery:
@@ -183,16 +186,15 @@ class Surgery:
 
         With `launches`, that one also launches what the node did.
         """
-        kinds = [EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.SYNC, EdgeKind.DATA, EdgeKind.PROGRAM]
-        kinds += [EdgeKind.LAUNCH, EdgeKind.THREAD] if launches else []
         edges = self.out_of(row)
         edges = edges[~self.links[edges] & ~self._forgotten[edges]]
-        edges = edges[np.isin(self.kind[edges], kinds)]
-        for edge in edges.tolist():
-            guess = bool(self.trace.edges.inferred[edge])
-            kind = EdgeKind(int(self.kind[edge]))
-            self.wait(int(self.target[edge]), last, kind, inferred=guess)
-        self.forget(edges)
+        moved = []
+        for edge, number in zip(edges.tolist(), self.kind[edges].tolist(), strict=True):
+            if number in _WAITS or (launches and number in _ASKS):
+                guess = bool(self.trace.edges.inferred[edge])
+                self.wait(int(self.target[edge]), last, EdgeKind(number), inferred=guess)
+                moved.append(edge)
+        self.forget(np.array(moved, np.int64))
 
     def following(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
         """What follows a node in its chain."""

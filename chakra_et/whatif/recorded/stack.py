@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from chakra_et.codes import codes
-from chakra_et.columns import NO_ROW, Rows
+from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.definitions import EdgeKind, NodeType
 from chakra_et.graph import topological_order
 from chakra_et.model import Trace, TraceSet
@@ -147,15 +147,7 @@ class _Stack:
 
     def _of_gradients(self) -> None:
         """What comes after the backward pass is of the layer whose gradients alone it reads."""
-        nodes, surgery = self.trace.nodes, self.surgery
-        forward = np.flatnonzero((self.layer >= 0) & (self.part == 0))
-        begin = nodes.start_ns[forward].min() if len(forward) else 0
-        asked = (self.layer < 0) & (nodes.start_ns >= begin)
-        asked[[row for one in self.sums for row in (one.row, one.call)]] = False
-        reads: dict[int, list[int]] = {}
-        data = (surgery.kind == EdgeKind.DATA) & (surgery.source >= 0) & asked[surgery.target]
-        for s, t in zip(surgery.source[data].tolist(), surgery.target[data].tolist(), strict=True):
-            reads.setdefault(t, []).append(s)
+        surgery, (asked, reads) = self.surgery, self._reads()
         layer, step, part, above, within = (
             column.tolist()
             for column in (self.layer, self.step, self.part, self._above, self._within)
@@ -176,13 +168,7 @@ class _Stack:
                 ((step[row], layer[row]),), part[row] = mine, 1
             elif above[row] >= 0 and part[above[row]] == 1 and layer[above[row]] >= 0:
                 layer[row], step[row], part[row] = layer[above[row]], step[above[row]], 1
-        caller, read_in = self._parent.tolist(), dict[int, frozenset[tuple[int, int]]]()
-        for row in reversed(rows):
-            # What a caller reads its callees read, where they tell.
-            if row in read_in:
-                found[row] = read_in[row]
-            if row in found and caller[row] >= 0:
-                read_in[caller[row]] = read_in.get(caller[row], frozenset()) | found[row]
+        _tell_callers(found, rows, self._parent.tolist())
         # A caller is of the layer that alone is read in it, and so is all that it calls.
         for row in rows:
             mine, by = found.get(row, _NONE), above[row]
@@ -191,6 +177,19 @@ class _Stack:
             elif layer[row] < 0 and by >= 0 and part[by] == 1 and layer[by] >= 0:
                 layer[row], step[row], part[row] = layer[by], step[by], 1
         self.layer, self.step, self.part = map(np.array, (layer, step, part))
+
+    def _reads(self) -> tuple[Mask, dict[int, list[int]]]:
+        """What is of no layer and begins behind the first forward pass, and what it reads."""
+        nodes, surgery = self.trace.nodes, self.surgery
+        forward = np.flatnonzero((self.layer >= 0) & (self.part == 0))
+        begin = nodes.start_ns[forward].min() if len(forward) else 0
+        asked = (self.layer < 0) & (nodes.start_ns >= begin)
+        asked[[row for one in self.sums for row in (one.row, one.call)]] = False
+        reads: dict[int, list[int]] = {}
+        data = (surgery.kind == EdgeKind.DATA) & (surgery.source >= 0) & asked[surgery.target]
+        for s, t in zip(surgery.source[data].tolist(), surgery.target[data].tolist(), strict=True):
+            reads.setdefault(t, []).append(s)
+        return asked, reads
 
     # -----------------------------------------------------------------------------------------
     # More
@@ -317,6 +316,18 @@ class _Stack:
             if not left:
                 self.surgery.drop((one.row, one.call))
         self.surgery.drop(np.flatnonzero(gone).tolist())
+
+
+def _tell_callers(
+    found: dict[int, frozenset[tuple[int, int]]], rows: list[int], caller: list[int]
+) -> None:
+    """Let each caller read what its callees read, where they tell; `rows` are in their order."""
+    read_in: dict[int, frozenset[tuple[int, int]]] = {}
+    for row in reversed(rows):
+        if row in read_in:
+            found[row] = read_in[row]
+        if row in found and caller[row] >= 0:
+            read_in[caller[row]] = read_in.get(caller[row], frozenset()) | found[row]
 
 
 class _Alike:
