@@ -80,7 +80,9 @@ def _asked(
 ) -> tuple[Rows, Rows]:
     """What each transfer followed, and which operation asked for it.
 
-    By record-function ids; else it is the operation in which a range beside it begins.
+    By record-function ids: it is the last call before of the thread that its worker serves, where
+    an operation that asks is still open there, else of any. Without ids it is the operation in
+    which a range beside it begins.
     """
     asked = np.full(len(transfers), NO_ROW, np.int64)
     beside = np.isin(transfers, table.beside)
@@ -92,13 +94,39 @@ def _asked(
     order = np.argsort(ids, kind="stable")
     callers, ids = callers[order], ids[order]
     own = rf_id[table.record[transfers]]
-    place = np.maximum(np.searchsorted(ids, own) - 1, 0)
-    before = callers[place]
-    told = (own > 0) & (table.start_ns[before] <= table.start_ns[transfers])
-    inside = around(table, before, asks) != NO_ROW
-    told &= (ids[place] == own - 1) | ((ids[place] < own) & inside)
+    place = np.searchsorted(ids, own) - 1
+    last = np.where(place < 0, NO_ROW, callers[place])
+    told = (last != NO_ROW) & ((ids[place] == own - 1) | (around(table, last, asks) != NO_ROW))
+    thread = _usual_threads(table.lane[transfers], np.where(told, table.lane[last], NO_ROW))
+    thread[beside] = np.where(asked[beside] == NO_ROW, NO_ROW, table.lane[asked[beside]])
+    mine = _last_of_threads(table, callers, place, thread)
+    request = around(table, mine, asks)
+    still = (request != NO_ROW) & (table.end_ns[request] >= table.start_ns[last])
+    before = np.where(still, mine, last)
+    told &= (own > 0) & (table.start_ns[before] <= table.start_ns[transfers])
     asked[told] = before[told]
     return asked, around(table, asked, asks)
+
+
+def _usual_threads(workers: Rows, asking: Rows) -> Rows:
+    """For each transfer the thread that asked for most of what its worker did, or `NO_ROW`.
+
+    `workers` are the lanes of transfers, `asking` those of the last call before each on any thread.
+    Threads that ask at the same time share the order of ids: the last call may be another's.
+    """
+    pairs, count = np.unique(np.stack((workers, asking)), axis=1, return_counts=True)
+    order = np.lexsort((count, pairs[1] != NO_ROW, pairs[0]))
+    threads: Rows = pairs[1][order][np.searchsorted(pairs[0], workers, side="right") - 1]
+    return threads
+
+
+def _last_of_threads(table: Activities, callers: Rows, place: Rows, thread: Rows) -> Rows:
+    """The last of `callers` up to each `place` among them that is on that thread, or `NO_ROW`."""
+    lane, count = table.lane[callers], len(callers)
+    order = np.argsort(lane, kind="stable")
+    found = order[np.searchsorted(lane[order] * count + order, thread * count + place, "right") - 1]
+    there = (lane[found] == thread) & (found <= place)
+    return np.where(there, callers[found], NO_ROW)
 
 
 def around(table: Activities, rows: Rows, asks: Mask) -> Rows:

@@ -145,6 +145,38 @@ def test_a_transfer_follows_what_its_request_did_last(tmp_path: Path) -> None:
     assert edges == {(20, 80): False, (20, 90): False}
 
 
+def test_threads_that_ask_at_the_same_time_are_told_apart_by_their_workers(tmp_path: Path) -> None:
+    """A checkpoint is saved beside the training; ids are given to both threads in turn.
+
+    Most of what a worker does is asked for by the thread that it serves. A call of that which has
+    ended asks no more.
+    """
+    saver, its_worker = 4021, 4022
+    profile = (
+        Profile()
+        .op("c10d::_reduce_scatter_base_", 0, 20, rf_id=10)
+        .op("gloo:all_reduce", 30, 50, rf_id=11, tid=WORKER, cat="user_annotation")
+        .op("c10d::allgather_", 100, 20, rf_id=12, tid=saver)
+        .op("gloo:all_gather", 130, 50, rf_id=13, tid=its_worker, cat="user_annotation")
+        .op("c10d::_reduce_scatter_base_", 200, 90, rf_id=14)
+        .op("c10d::allgather_", 210, 70, rf_id=15, tid=saver)
+        .op("aten::copy_", 220, 10, rf_id=16)
+        .op("aten::view", 240, 10, rf_id=17, tid=saver)
+        .op("gloo:all_reduce", 300, 50, rf_id=18, tid=WORKER, cat="user_annotation")
+        .op("gloo:all_gather", 310, 50, rf_id=19, tid=its_worker, cat="user_annotation")
+        .op("c10d::allreduce_", 400, 20, rf_id=20)
+        .op("gloo:all_reduce", 430, 50, rf_id=21, tid=WORKER, cat="user_annotation")
+        .op("c10d::allreduce_", 500, 20, rf_id=22)
+        .op("gloo:all_reduce", 530, 50, rf_id=23, tid=WORKER, cat="user_annotation")
+        .op("c10d::allgather_", 600, 20, rf_id=24, tid=saver)
+        .op("gloo:all_gather", 630, 50, rf_id=25, tid=WORKER, cat="user_annotation")
+    )
+    edges = thread_edges(converted(profile, tmp_path))
+    at_once = {(220, 300), (240, 310)}
+    asked = {edge for edge, guessed in edges.items() if not guessed}
+    assert asked == at_once | {(0, 30), (100, 130), (400, 430), (500, 530), (600, 630)}
+
+
 def asked_inside(*, following: int = 700, wait: int = 600) -> Profile:
     """A function of autograd asks for a transfer, and returns when that has ended.
 
