@@ -1092,8 +1092,8 @@ ATTRIBUTES: Final[dict[str, Attribute]] = {
             "attributes, positional inputs, input tensors, kernel name, annotation, operation "
             "around, the call that asked, name in the call, other ranks, times of other ranks, "
             "order of calls on other ranks, and as guesses thread that asked, order of first "
-            "calls, usual group of a barrier, order in which sends ended; several are separated by "
-            "commas."
+            "calls, usual group of a barrier, groups of alike messages, order in which sends "
+            "ended; several are separated by commas."
         ),
         writers=("chakra-et",),
         readers=(),
@@ -1903,7 +1903,8 @@ class NodeAttributes:
         attributes, positional inputs, input tensors, kernel name, annotation, operation around,
         the call that asked, name in the call, other ranks, times of other ranks, order of calls
         on other ranks, and as guesses thread that asked, order of first calls, usual group of a
-        barrier, order in which sends ended; several are separated by commas.
+        barrier, groups of alike messages, order in which sends ended; several are separated by
+        commas.
         """
         return self._text("comm_facts")
 

@@ -20,8 +20,9 @@ ORDER: Final = "order of calls on other ranks"
 BY_THREAD: Final = "thread that asked"
 FIRST: Final = "order of first calls"
 USUAL: Final = "usual group of a barrier"
+ALIKE: Final = "groups of alike messages"
 GUESSED: Final = "order in which sends ended"
-"""How it is known what a transfer is; the last four are guesses."""
+"""How it is known what a transfer is; the last five are guesses."""
 
 
 @dataclass

@@ -8,10 +8,11 @@ out, until nothing changes any more.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from chakra_et.linker.communication.accounts import (
+    ALIKE,
     USUAL,
     Account,
     Option,
@@ -47,6 +48,7 @@ def settle(accounts: Sequence[Account]) -> dict[int, dict[int, Told]]:
         _rule_out(units, ranks)
     for unit in units:
         _prefer_everyone(unit)
+    _prefer_as_alike(units)
     sources = any_sources(units)
     news: dict[int, dict[int, Told]] = {}
     for unit in units:
@@ -136,3 +138,24 @@ def _prefer_everyone(unit: Unit) -> None:
         everyone = [option for option in unit.options if len(option.ranks) == most]
         if len(everyone) == 1 < len(unit.options):
             unit.options, unit.by = everyone, USUAL
+
+
+def _prefer_as_alike(units: list[Unit]) -> None:
+    """Messages are taken to be of a group as large as the known ones of all that are alike.
+
+    Ranks run one program: where one sends a tag and a size in a pair, the others do in theirs.
+    """
+    sizes: dict[tuple[object, ...], set[int]] = defaultdict(set)
+    messages = [unit for unit in units if unit.is_message]
+    for unit in messages:
+        if len({option.group for option in unit.options}) == 1:
+            sizes[_look(unit)].add(len(unit.options[0].ranks))
+    for unit in messages:
+        left = [option for option in unit.options if sizes[_look(unit)] == {len(option.ranks)}]
+        if len({option.group for option in left}) == 1 and len(left) < len(unit.options):
+            unit.options, unit.by = left, ALIKE
+
+
+def _look(unit: Unit) -> tuple[object, ...]:
+    only = unit.transfers[0]
+    return only.kind, only.tag, only.size_bytes

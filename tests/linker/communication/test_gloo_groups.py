@@ -245,6 +245,29 @@ def test_messages_find_their_other_side_in_groups_of_one_size(tmp_path: Path) ->
     assert not validate(trace_set(list(found.values()))).exit_code()
 
 
+@pytest.mark.parametrize(
+    ("rings", "pairs", "told"), [(1, 0, ["0"]), (0, 1, ["1"]), (1, 1, [None, None])]
+)
+def test_a_message_that_may_be_of_two_groups_is_of_one_like_those_of_others(
+    tmp_path: Path, rings: int, pairs: int, told: list[str | None]
+) -> None:
+    """Rank 1 has the second place among all and in its pair; the others' messages have one group.
+
+    Nothing is told where alike messages are of groups of both sizes.
+    """
+    run = GlooRun(4, PAIRS[:2])
+    for rank in EVERYONE * rings:
+        run.message(rank, (rank + 1) % 4, EVERYONE, 100, 0)
+    for first, second in PAIRS[:2] * pairs:
+        run.message(first, second, (first, second), 100, 0)
+    found = converted(run, tmp_path)
+    assert [node.pg_name for node in found[0].trace.nodes.where(name="gloo:send")] == told
+    assert [side for *_, side in messages(found[0])][:1] == [1]
+    if told[0]:
+        (node, *_) = found[0].trace.nodes.where(name="gloo:send")
+        assert str(node.comm_facts).endswith("groups of alike messages")
+
+
 def test_a_message_from_any_rank_is_from_who_sent_one(tmp_path: Path) -> None:
     run = GlooRun(4, PAIRS)
     run.message(1, 0, (0, 1), 50, 7, any_source=True)
