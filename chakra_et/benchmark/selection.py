@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -16,15 +15,13 @@ from chakra_et.benchmark.schema import parse_schema
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.recording.libraries import RECORD
+from chakra_et.recording.operators import PYTHON
 
 COMMUNICATION: tuple[NodeType, ...] = (
     NodeType.COMM_COLL,
     NodeType.COMM_SEND,
     NodeType.COMM_RECV,
 )
-
-_PYTHON: Final = "PythonSubclass"
-"""What PyTorch calls the Python of a class of tensors, to which an operator was handed."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Candidates:
         choose = {text for text, schema in parsed.items() if chooses_by_gradient(schema)}
         composite = np.array([text in composed for text in schemas], np.bool_)
         choosing = np.array([text in choose for text in schemas], np.bool_)
-        is_python = np.array([name == _PYTHON for name in nodes.names] or [False])
+        is_python = np.array([name == PYTHON for name in nodes.names] or [False])
         in_python = tree.holds(is_python[nodes.name_code])
         choosing |= in_python
         operators = on_host & (has_schema | recorded | kernels)

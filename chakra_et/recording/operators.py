@@ -7,6 +7,8 @@ from typing import Final
 
 from chakra_et.columns import Mask
 
+PYTHON: Final = "PythonSubclass"
+"""What PyTorch calls the Python of a class of tensors, to which an operator was handed."""
 ARGUMENTS: Final = 64
 """How many arguments are told apart; the last and those beyond it are read only."""
 

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import codes
-from chakra_et.columns import NEVER, Mask, Rows, count_up
+from chakra_et.columns import NEVER, NO_ROW, Mask, Rows, count_up
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication.communication import Communication
 from chakra_et.linker.edges.data.call_tree import CallTree
 from chakra_et.linker.edges.data.operation_work import OperationWork
 from chakra_et.recording import HostTrace, Kind, Operators, Tensors
-from chakra_et.recording.operators import ARGUMENTS
+from chakra_et.recording.operators import ARGUMENTS, PYTHON
 
 _IN_PLACE: Final = frozenset({CollectiveType.ALL_REDUCE, CollectiveType.BROADCAST})
 """Collectives that leave their result in what they are given."""
@@ -75,10 +75,11 @@ class Actors:
     """Which host nodes read and write, and what is known of them beside their schema.
 
     These have a schema, communicate, or are generated kernels; labels, and the wrappers of the
-    backward pass, only pass on what others read and write. `records` have lists of inputs and of
-    outputs, which they write; `spans` are what a backend recorded of communication on the host,
-    `receiving` those that write what they are given, `asking` the operations that asked for them;
-    `generated` are kernels that write any of their arguments.
+    backward pass, only pass on what others read and write. So do operators that are `handed_over`
+    to the Python of a class of tensors, whose tensors have no memory (a DTensor). `records` have
+    lists of inputs and of outputs, which they write; `spans` are what a backend recorded of
+    communication on the host, `receiving` those that write what they are given, `asking` the
+    operations that asked for them; `generated` are kernels that write any of their arguments.
     """
 
     operators: Operators
@@ -88,9 +89,10 @@ class Actors:
     receiving: Mask
     asking: Mask
     generated: Mask
+    handed_over: Mask
 
     @classmethod
-    def of(cls, host: HostTrace, communication: dict[int, Communication]) -> Actors:
+    def of(cls, host: HostTrace, communication: dict[int, Communication], tree: CallTree) -> Actors:
         known = host.dialect.operators(host.op_schemas.in_order)
         records, generated = host.kind == Kind.COLLECTIVE, host.kind == Kind.GENERATED
         spans, receiving = (np.zeros(len(host), np.bool_) for _ in range(2))
@@ -103,12 +105,22 @@ class Actors:
         ]
         receiving[[row for row in in_place if row < len(host)]] = True
         asking = known.asks[host.op_schema] & spans.any()
-        return cls(known, host.op_schema, records, spans, spans & receiving, asking, generated)
+        in_python = host.name == host.names.get(PYTHON, NO_ROW)
+        return cls(
+            known,
+            host.op_schema,
+            records,
+            spans,
+            spans & receiving,
+            asking,
+            generated,
+            tree.calls(in_python) if in_python.any() else in_python,
+        )
 
     @property
     def acting(self) -> Mask:
         """Which nodes read and write."""
-        known: Mask = self.operators.known[self.schema]
+        known: Mask = self.operators.known[self.schema] & ~self.handed_over
         return known | self.records | self.spans | self.generated
 
 

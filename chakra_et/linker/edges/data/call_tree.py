@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.columns import NO_ROW, Rows, count_up
+from chakra_et.columns import NO_ROW, Mask, Rows, count_up
 from chakra_et.graph import Adjacency
 
 
@@ -23,6 +23,14 @@ class CallTree:
     end: Rows
     begun: Rows
     last_begun: Rows
+
+    def calls(self, chosen: Mask) -> Mask:
+        """Which nodes call a chosen one, directly or not."""
+        before = np.zeros(len(chosen) + 1, np.int64)
+        before[1 + self.position[chosen]] = 1
+        np.cumsum(before, out=before)
+        calls: Mask = before[self.end] > before[self.position + 1]
+        return calls
 
 
 def call_tree(caller: Rows, begun: Rows) -> CallTree:

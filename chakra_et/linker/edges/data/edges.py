@@ -44,11 +44,10 @@ def data_edges(
         return EdgeList.by(Evidence.DATA_STORAGE, no_rows(), no_rows())
     count = len(host)
     caller = host_callers(table, count)
-    actors = Actors.of(host, communication)
+    tree = call_tree(caller[:count], begin_order(host, table.caller))
+    actors = Actors.of(host, communication, tree)
     work = operation_work(table, caller, actors.acting)
-    found = find_accesses(
-        host, actors, call_tree(caller[:count], begin_order(host, table.caller)), work
-    )
+    found = find_accesses(host, actors, tree, work)
     writer, reader, whole = last_writers(found)
     source, target = found.node[writer], found.node[reader]
     on_device = found.on_device[reader] & work.known

@@ -14,6 +14,7 @@ from chakra_et import Conversion, EdgeKind
 from chakra_et.graph import last_awaited
 from chakra_et.linker.edges.data.edges import PARTS
 from chakra_et.model import Trace
+from chakra_et.recording.operators import PYTHON
 from chakra_et.replay import replay
 
 NEW = "aten::relu(Tensor self) -> Tensor"
@@ -132,6 +133,20 @@ def test_a_wrapper_leaves_it_to_what_it_calls(tmp_path: Path) -> None:
     run.op("use", NEW, [tensor(5)], [tensor(7)])
     run.profile.events[1]["dur"] = 180
     assert data(run.convert(tmp_path).trace) == {("make", "inner", False), ("inner", "use", False)}
+
+
+def test_operators_on_tensors_without_memory_of_their_own_leave_it_to_what_python_calls(
+    tmp_path: Path,
+) -> None:
+    """DTensors all have the id of no memory (1 here); those of their parts tell who reads what."""
+    run = Run().op("wrapped", NEW, [tensor(1)], [tensor(1)]).op(PYTHON, "", [], [], parent=3)
+    run.op("make", NEW, [tensor(5)], [tensor(6)], parent=4)
+    run.op("around", NEW, [tensor(1)], [tensor(1)])
+    run.op("wrapped", ADD_, [tensor(1), tensor(1)], [tensor(1)], parent=6)
+    run.op(PYTHON, "", [], [], parent=7).op("add", ADD_, [tensor(7), tensor(8)], [], parent=8)
+    run.op("around", NEW, [tensor(1)], [tensor(1)]).op("wrapped", NEW, [tensor(1)], [], parent=10)
+    run.op(PYTHON, "", [], [], parent=11).op("use", NEW, [tensor(6)], [tensor(9)], parent=12)
+    assert data(run.convert(tmp_path, alone=True).trace) == {("make", "use", False)}
 
 
 def test_memory_of_a_device_joins_its_work_and_a_tie_between_streams_is_inferred(
