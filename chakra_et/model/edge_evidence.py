@@ -48,6 +48,19 @@ def set_entries(nodes: Nodes, edges: Edges, said: Mapping[int, str]) -> None:
         nodes.attributes.add(NAME, Kind.STRING, texts, rows)
 
 
+def carry(trace: Trace, like: Rows, nodes: Nodes, edges: Edges) -> None:
+    """Let other nodes and edges have what a trace says of its own: edge e has what is said of edge
+    `like[e]`, where that is not negative.
+    """
+    said = entries(trace)
+    places = np.flatnonzero(like >= 0)
+    told = np.zeros(len(trace.edges), np.bool_)
+    told[list(said)] = True
+    places = places[told[like[places]]]
+    kept = zip(places.tolist(), like[places].tolist(), strict=True)
+    set_entries(nodes, edges, {new: said[old] for new, old in kept})
+
+
 def misfits(trace: Trace) -> Rows:
     """The nodes whose attribute has another number of entries than they have edges."""
     counts = np.diff(trace.edges.offsets)

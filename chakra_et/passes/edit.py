@@ -49,9 +49,7 @@ def rebuilt(trace: Trace, rows: Rows, edges: Edges, like: Rows | None = None) ->
     )
     nodes = trace.nodes.take(rows)
     if like is not None:
-        said = edge_evidence.entries(trace)
-        kept = {new: said[old] for new, old in enumerate(like.tolist()) if old in said}
-        edge_evidence.set_entries(nodes, edges, kept)
+        edge_evidence.carry(trace, like, nodes, edges)
     return Trace(nodes, edges, metadata)
 
 
@@ -86,7 +84,7 @@ def set_attribute(
 def drop_attribute(table: AttributeTable, name: str, rows: Rows) -> None:
     """Take an attribute from nodes, in whatever kind."""
     for column in table.named(name):
-        taken = np.intersect1d(column.rows, rows)
+        taken = column.rows[np.isin(column.rows, rows)]
         if len(taken):
             table.remove(column, taken)
 

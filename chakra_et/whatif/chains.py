@@ -22,8 +22,13 @@ def program_order(trace: Trace) -> Rows:
     """
     source, target = trace.source_rows(), trace.edges.target
     links = np.isin(trace.edges.kind, CHAINS) & (source >= 0)
-    lane, place = lanes(len(trace.nodes), source[links], target[links])
-    return np.lexsort((place, _latest(trace.nodes.start_ns, lane, place)))
+    return in_order(trace.nodes.start_ns, source[links], target[links])
+
+
+def in_order(start_ns: Rows, source: Rows, target: Rows) -> Rows:
+    """The same of nodes with some starts; links of chains lead from `source` to `target`."""
+    lane, place = lanes(len(start_ns), source, target)
+    return np.lexsort((place, _latest(start_ns, lane, place)))
 
 
 def _latest(start_ns: Rows, lane: Rows, place: Rows) -> Rows:

@@ -69,9 +69,7 @@ def with_copies(trace: Trace, parts: Parts) -> Trace:
     edges = Edges.from_rows(
         len(rows), new_row[target][places], ids[places], kind[places], inferred[places]
     )
-    said = edge_evidence.entries(trace)
-    kept = {new: said[was] for new, was in enumerate(like[places].tolist()) if was in said}
-    edge_evidence.set_entries(nodes, edges, kept)
+    edge_evidence.carry(trace, like[places], nodes, edges)
     changed = Trace(nodes, edges, trace.metadata)
     made.refer(changed, old, copy, new_row)
     _move_on(trace, parts, changed, rows, copy[place])

@@ -11,12 +11,12 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import EdgeKind, Trace, TraceSet
 from chakra_et.replay.columns import columns_of
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import Change, Edit, MissedError
-from chakra_et.whatif.passes import numbers_of
 from chakra_et.whatif.surgery import Surgery
 
 _SUMMED: Final = ("num_ops", "tensor_size")
@@ -95,7 +95,7 @@ class _Fuser:
         self._fusions = fusions
         self._surgery = Surgery(trace)
         self._place = np.argsort(program_order(trace))
-        self._numbers = {name: numbers_of(trace, name) for name in _SUMMED}
+        self._numbers = {name: _told(trace, name) for name in _SUMMED}
         self.fused = self.before = self.after = self.apart = 0
 
     def run(self) -> Trace:
@@ -141,9 +141,9 @@ class _Fuser:
         surgery.takes(first, round(took * factor))
         surgery.name(first, " + ".join(nodes.names[code] for code in nodes.name_code[rows]))
         for name in _SUMMED:
-            of = self._numbers[name]
-            if first in of:
-                surgery.tell(name, first, sum(of.get(row, 0) for row in rows))
+            told, numbers = self._numbers[name]
+            if told[first]:
+                surgery.tell(name, first, int(numbers[rows].sum()))
         source, kind = surgery.source, surgery.kind
         for row in rows[1:]:
             into = surgery.into(row)
@@ -157,3 +157,9 @@ class _Fuser:
         self.fused += 1
         self.before += took
         self.after += round(took * factor)
+
+
+def _told(trace: Trace, name: str) -> tuple[Mask, Rows]:
+    """Which nodes have a whole number in an attribute, and which."""
+    table = trace.nodes.attributes
+    return table.present(name), table.dense(name, 0, np.int64)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
-from chakra_et.model import UNKNOWN_NS, EdgeKind, Trace, TraceSet, time_parts
+from chakra_et.model import UNKNOWN_NS, TimeParts, Trace, TraceSet, time_parts
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.edit import move_after
 from chakra_et.replay.selectors import select
@@ -43,62 +44,32 @@ def split(text: str, selector: str, value: str) -> Edit:
 def _split(
     trace: Trace, selector: str, count: int, common: dict[int, int]
 ) -> tuple[Trace, int, int, int]:
-    surgery, rows = Surgery(trace), np.flatnonzero(select(trace, selector))
-    parts = time_parts(trace.nodes)
-    own = np.zeros(len(trace.nodes), np.int64)
-    own[parts.node[parts.own]] = parts.ns[parts.own]
-    sizes, chains = {name: numbers_of(trace, name) for name in _DIVIDED}, _chains(trace)
-    for row in rows.tolist():
-        more = surgery.copies(np.full(count - 1, row))
-        surgery.prompt(more)
-        surgery.alone(more)
-        copies = [row, *more.tolist()]
-        surgery.rest(row, copies[-1])
-        took = int(own[row])
-        # What a member of a transfer waits for the others it waits before the first part.
-        shared = common.get(row, took)
-        begin = int(trace.nodes.start_ns[row])
-        for place, part in enumerate(copies):
-            ns = _share(shared, count, place) + (max(took - shared, 0) if not place else 0)
-            surgery.takes(part, ns)
-            if begin != UNKNOWN_NS and place:
-                surgery.starts(part, begin)
-            begin += ns if begin != UNKNOWN_NS else 0
-            for name, of in sizes.items():
-                if row in of:
-                    surgery.tell(name, part, _share(of[row], count, place))
-        _follow(surgery, copies, chains[row], launches=True)
+    nodes, surgery, rows = trace.nodes, Surgery(trace), np.flatnonzero(select(trace, selector))
+    parts = np.column_stack([rows, surgery.more(rows, count - 1, launches=True)])
+    surgery.rest(rows, parts[:, -1])
+    of_all = time_parts(nodes)
+    own = TimeParts(of_all.node, of_all.node, of_all.ns * of_all.own).by_node(len(nodes))
+    shared = own.copy()
+    shared[list(common)] = list(common.values())
+    # What a member of a transfer waits for the others it waits before the first part.
+    ns = _shares(shared[rows], count)
+    ns[:, 0] += np.maximum(own - shared, 0)[rows]
+    surgery.takes(parts, ns)
+    timed = nodes.start_ns[rows] != UNKNOWN_NS
+    begins = nodes.start_ns[rows, None] + np.cumsum(ns, axis=1) - ns
+    surgery.starts(parts[timed], begins[timed])
+    for name in _DIVIDED:
+        has = nodes.attributes.present(name)[rows]
+        sizes = nodes.attributes.dense(name, 0, np.int64)[rows]
+        surgery.tell(name, parts[has], _shares(sizes[has], count))
     return surgery.finish(), len(rows), int(own[rows].sum()), int(own[rows].sum())
 
 
-def _share(whole: int, count: int, place: int) -> int:
-    """A part of a number: all parts add up to it."""
-    return whole * (place + 1) // count - whole * place // count
-
-
-def numbers_of(trace: Trace, name: str) -> dict[int, int]:
-    """A whole number of the nodes that have it, by row."""
-    found: dict[int, int] = {}
-    for column in trace.nodes.attributes.named(name):
-        found.update(zip(column.rows.tolist(), map(int, column.values), strict=True))
-    return found
-
-
-def _follow(surgery: Surgery, parts: list[int], chain: EdgeKind, *, launches: bool = False) -> None:
-    """Let copies of a node come behind it, and what waited for it wait for the last of them."""
-    row, *more = parts
-    into = surgery.into(row)
-    for call in surgery.source[into[surgery.kind[into] == EdgeKind.LAUNCH]].tolist():
-        # A replay asks what had been launched when a call waits for a stream.
-        surgery.wait(more, np.full(len(more), call), EdgeKind.LAUNCH)
-    surgery.behind(row, parts[-1], launches=launches)
-    surgery.put(more, row, chain)
-
-
-def _chains(trace: Trace) -> list[EdgeKind]:
-    """In which chain each node comes: that of its thread, or of its stream."""
-    on_host = trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)
-    return [EdgeKind.PROGRAM if host else EdgeKind.STREAM for host in on_host.tolist()]
+def _shares(whole: Rows, count: int) -> Rows:
+    """Parts of numbers, int64[numbers, count]: all parts of one add up to it."""
+    each, left = (column[:, None] for column in np.divmod(whole, count))
+    ends = np.arange(1, count + 1)
+    return np.diff(each * ends + left * ends // count, axis=1, prepend=0)
 
 
 def insert(text: str, selector: str, value: str) -> Edit:
@@ -112,25 +83,18 @@ def insert(text: str, selector: str, value: str) -> Edit:
 
 
 def _inserted(text: str, trace: Trace, selector: str, ns: int) -> tuple[Trace, int, int, int]:
-    surgery, chosen = Surgery(trace), select(trace, selector)
+    chosen = select(trace, selector)
     if (chosen & columns_of(trace).communication).any():
         raise ChakraError(
             f"{text}: this names transfers, and other ranks would have to make as many",
             remedy="Name what computes, or use delay:SELECTOR=US.",
         )
-    rows, chains = np.flatnonzero(chosen), _chains(trace)
-    worked = {name: trace.nodes.attributes.present(name) for name in ("num_ops", "tensor_size")}
-    for row in rows.tolist():
-        more = surgery.copies(np.array([row]))
-        surgery.prompt(more)
-        surgery.alone(more)
-        new = int(more[0])
-        surgery.takes(new, ns)
-        surgery.name(new, INSERTED)
-        for name, told in worked.items():
-            if told[row]:
-                surgery.tell(name, new, 0)
-        _follow(surgery, [row, new], chains[row])
+    surgery, rows = Surgery(trace), np.flatnonzero(chosen)
+    (new,) = surgery.more(rows, 1).T
+    surgery.takes(new, ns)
+    surgery.name(new, INSERTED)
+    for name in ("num_ops", "tensor_size"):
+        surgery.tell(name, new[trace.nodes.attributes.present(name)[rows]], 0)
     return surgery.finish(), len(rows), 0, ns * len(rows)
 
 

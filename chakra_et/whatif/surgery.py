@@ -1,40 +1,59 @@
 """Cutting and joining the graph of one trace: nodes copied, moved, dropped; waits added, forgotten.
 
-Changes are collected and made at once. The order of a thread, or of a stream, is a chain: what is
-put behind a node comes before what followed it, and what is taken out closes the gap.
+Changes are collected in columns and made at once. The order of a thread, or of a stream, is a
+chain: what is put behind a node comes before what followed it, and what is taken out closes the
+gap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import distinct
-from chakra_et.columns import NO_ROW, Mask, Rows, count_up
+from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.definitions import Kind
-from chakra_et.model import (
-    EdgeKind,
-    Edges,
-    Nodes,
-    TimeParts,
-    Trace,
-    edge_evidence,
-    set_time_parts,
-    time_parts,
-)
-from chakra_et.passes.edit import REFERENCES, drop_attribute, rebuilt, set_attribute
+from chakra_et.model import EdgeKind, Edges, Nodes, Trace, edge_evidence, set_time_parts
+from chakra_et.passes.edit import drop_attribute
 from chakra_et.scale.changes import set_plain
-from chakra_et.whatif.chains import CHAINS, program_order
-from chakra_et.whatif.extended import extended
+from chakra_et.whatif.chains import CHAINS, in_order
+from chakra_et.whatif.extended import Extended
 
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "release_ns", "return_ns", "own_start_ns",
                   "sync_on")  # fmt: skip
-_WAITS: Final = frozenset((EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.SYNC, EdgeKind.DATA,
-                           EdgeKind.PROGRAM))  # fmt: skip
-_ASKS: Final = frozenset((EdgeKind.LAUNCH, EdgeKind.THREAD))
+_WAITS: Final = (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.SYNC, EdgeKind.DATA, EdgeKind.PROGRAM)
+_ASKS: Final = (EdgeKind.LAUNCH, EdgeKind.THREAD)
+Given = npt.ArrayLike
+"""A row, a value, or an array of them; one value is that of all rows."""
+
+
+class Wanted:
+    """Values that some rows are to have; of several for one row, the last."""
+
+    def __init__(self) -> None:
+        self._given: list[tuple[Rows, Rows]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._given)
+
+    def put(self, rows: Given, values: Given) -> None:
+        """Let rows have values."""
+        told = np.broadcast_arrays(np.atleast_1d(np.asarray(rows, np.int64)), values)
+        self._given.append((told[0].ravel(), told[1].ravel()))
+
+    def into(self, column: Rows) -> Rows:
+        """The column with these values in it."""
+        for rows, values in self._given:
+            column[rows] = values
+        return column
+
+    def told(self, count: int) -> Mask:
+        """Which of so many rows have such a value."""
+        found = np.zeros(count, np.bool_)
+        for rows, _ in self._given:
+            found[rows] = True
+        return found
 
 
 class Surgery:
@@ -46,125 +65,140 @@ class Surgery:
         self.source = trace.source_rows()
         self.target = trace.edges.target
         self.kind = trace.edges.kind
-        self._by_source = np.argsort(self.source, kind="stable")
-        self._sources = self.source[self._by_source]
-        self._like = [np.arange(self.count)]
-        self._total = self.count
-        self._dropped: set[int] = set()
-        self._forgotten = np.zeros(len(trace.edges), np.bool_)
-        # Target, source, kind and whether it is a guess, of each wait.
-        self._added: tuple[list[int], ...] = ([], [], [], [])
-        self._own_ns: dict[int, int] = {}
-        self._starts_ns: dict[int, int] = {}
-        self._numbers: dict[str, dict[int, int]] = {}
-        self._shapes: dict[int, bytes] = {}
-        self._names: dict[int, str] = {}
-        self._instead: dict[int, int] = {}
-        self._prompt: list[int] = []
-        self._alone: list[int] = []
-        self._rest: dict[int, int] = {}
-        self.links = (self.source >= 0) & np.isin(self.kind, CHAINS)
+        self.links = np.zeros(len(trace.edges), np.bool_)
         # The row that follows each one in its chain, and the row before it.
-        self._next: dict[int, list[int]] = {}
-        self._previous: dict[int, list[int]] = {}
-        self._find_links()
-        self._found = {kind: list(rows) for kind, rows in self._next.items()}
-
-    @property
-    def _changed(self) -> bool:
-        """Whether anything is to change."""
-        told = (self._dropped, self._added[0], self._own_ns, self._numbers, self._shapes)
-        if self._total > self.count or self._forgotten.any() or any(map(bool, told)):
-            return True
-        return bool(self._names) or self._next != self._found
-
-    def _find_links(self) -> None:
-        """Chains; of two edges from one node, or into one, the first is a link and others waits."""
+        self._next: dict[EdgeKind, Rows] = {}
+        self._previous: dict[EdgeKind, Rows] = {}
         for kind in CHAINS:
-            edges = np.flatnonzero(self.links & (self.kind == kind))
-            links, others = _links(self.source[edges], self.target[edges])
-            self.links[edges[others]] = False
-            for chains, rows, values in (
-                (self._next, self.source, self.target), (self._previous, self.target, self.source),
-            ):  # fmt: skip
-                chain = np.full(self.count, NO_ROW, np.int64)
-                chain[rows[edges[links]]] = values[edges[links]]
-                chains[kind] = chain.tolist()
+            self._find_links(kind)
+        self._like = [np.arange(self.count)]
+        self._together: list[Rows] = []
+        self._total = self.count
+        self._dropped: list[Rows] = []
+        self._forgotten = np.zeros(len(trace.edges), np.bool_)
+        # Target, source, kind and whether it is a guess, of some waits each.
+        self._added: list[tuple[npt.NDArray[Any], ...]] = []
+        self._own_ns, self._starts_ns, self._names = Wanted(), Wanted(), Wanted()
+        self._rest, self._instead = Wanted(), Wanted()
+        self._numbers: dict[str, Wanted] = {}
+        self._shapes: dict[int, bytes] = {}
+        self._new_names: list[str] = []
+        self._bare: list[Rows] = []
+
+    def _find_links(self, kind: EdgeKind) -> None:
+        """Chains; of two edges from one node, or into one, the first is a link and others waits."""
+        edges = np.flatnonzero((self.source >= 0) & (self.kind == kind))
+        edges = edges[_first(self.source[edges], self.target[edges])]
+        self.links[edges] = True
+        for chains, rows, values in (
+            (self._next, self.source, self.target), (self._previous, self.target, self.source),
+        ):  # fmt: skip
+            chains[kind] = np.full(self.count, NO_ROW, np.int64)
+            chains[kind][rows[edges]] = values[edges]
 
     # -----------------------------------------------------------------------------------------
     # Nodes
 
-    def copies(self, rows: Rows) -> Rows:
-        """New nodes like those of `rows`, which wait for nothing yet; their rows."""
+    def copies(self, rows: Rows, together: Rows | None = None) -> Rows:
+        """New nodes like those of `rows`, which wait for nothing yet; their rows.
+
+        What names another node names the copy of it that was made together with this one: by the
+        same call, and with the same number in `together` where that is given.
+        """
+        first = self._together[-1].max(initial=-1) + 1 if self._together else 0
+        self._together.append(first + (np.zeros(len(rows), np.int64) if together is None
+                                       else together))  # fmt: skip
         self._like.append(np.asarray(rows, np.int64))
         self._total += len(rows)
-        for chain in (*self._next.values(), *self._previous.values()):
-            chain += [NO_ROW] * len(rows)
+        none = np.full(len(rows), NO_ROW, np.int64)
+        for chains in (self._next, self._previous):
+            for kind in CHAINS:
+                chains[kind] = np.append(chains[kind], none)
         return np.arange(self._total - len(rows), self._total)
 
-    def drop(self, rows: Iterable[int]) -> None:
+    def more(self, rows: Rows, count: int, *, launches: bool = False) -> Rows:
+        """So many more nodes behind each of some rows, one after the other, int64[rows, count].
+
+        They begin at once, and have nothing of what others own of the time of what they are like.
+        What waited for that waits for the last of them; with `launches`, that one also launches
+        what it did.
+        """
+        each = np.repeat(np.arange(len(rows)), count)
+        made = self.copies(rows[each], each)
+        self._bare.append(made)
+        table = made.reshape(len(rows), count)
+        on_host = self.trace.nodes.attributes.dense("is_cpu_op", False, np.bool_)[rows]
+        for chosen, kind in ((on_host, EdgeKind.PROGRAM), (~on_host, EdgeKind.STREAM)):
+            self.put(table[chosen], rows[chosen], kind)
+        last = np.full(self.count, NO_ROW, np.int64)
+        last[rows] = table[:, -1]
+        self._hand_over(last, (*_WAITS, *_ASKS) if launches else _WAITS)
+        # A replay asks what had been launched when a call waits for a stream.
+        place = np.full(self.count, NO_ROW, np.int64)
+        place[rows] = np.arange(len(rows))
+        into = (self.source >= 0) & (self.kind == EdgeKind.LAUNCH) & (place[self.target] >= 0)
+        source = self.source[into]
+        source = np.where(launches & (last[source] >= 0), last[source], source)
+        self.wait(table[place[self.target[into]]], source[:, None], EdgeKind.LAUNCH)
+        return table
+
+    def _hand_over(self, to: Rows, kinds: tuple[EdgeKind, ...]) -> None:
+        """Let what waits for nodes, by edges of some kinds, wait for other ones."""
+        waits = (self.source >= 0) & ~self.links & ~self._forgotten & np.isin(self.kind, kinds)
+        edges = np.flatnonzero(waits & (to[self.source] >= 0))
+        guess = self.trace.edges.inferred[edges]
+        self.wait(self.target[edges], to[self.source[edges]], self.kind[edges], inferred=guess)
+        self.forget(edges)
+
+    def drop(self, rows: Given) -> None:
         """Take nodes out: chains close, other waits for them end."""
-        for row in rows:
-            self.unlink(row)
-            self._dropped.add(row)
+        self._dropped.append(np.atleast_1d(np.asarray(rows, np.int64)))
 
     def replace(self, row: int, by: int) -> None:
         """Take a node out; what waits for it waits for another one."""
-        self.drop((row,))
-        self._instead[row] = by
+        self.drop(row)
+        self._instead.put(row, by)
 
-    def takes(self, row: int, ns: int) -> None:
-        """Let a node's own time be so long."""
-        self._own_ns[row] = ns
+    def takes(self, rows: Given, ns: Given) -> None:
+        """Let the own time of nodes be so long."""
+        self._own_ns.put(rows, ns)
 
-    def starts(self, row: int, ns: int) -> None:
-        """Let a node have another recorded start."""
-        self._starts_ns[row] = ns
+    def starts(self, rows: Given, ns: Given) -> None:
+        """Let nodes have other recorded starts."""
+        self._starts_ns.put(rows, ns)
 
-    def tell(self, name: str, row: int, value: int) -> None:
-        """Let a node have a whole number in an attribute."""
-        self._numbers.setdefault(name, {})[row] = value
+    def tell(self, name: str, rows: Given, values: Given) -> None:
+        """Let nodes have whole numbers in an attribute."""
+        self._numbers.setdefault(name, Wanted()).put(rows, values)
 
     def shapes(self, row: int, text: bytes) -> None:
         """Let a node's inputs have other shapes."""
         self._shapes[row] = text
 
-    def prompt(self, rows: Rows) -> None:
-        """Let nodes begin at once when what they wait for is over, and look for nothing else."""
-        self._prompt += rows.tolist()
-
-    def alone(self, rows: Rows) -> None:
-        """Let copies have nothing of what others own of the time of what they are copies of."""
-        self._alone += rows.tolist()
-
-    def rest(self, row: int, last: int) -> None:
+    def rest(self, rows: Given, last: Given) -> None:
         """Let what others own after a node's own time come after that of another one."""
-        self._rest[row] = last
+        self._rest.put(rows, last)
 
-    def name(self, row: int, text: str) -> None:
-        """Let a node have another name."""
-        self._names[row] = text
+    def name(self, rows: Given, text: str) -> None:
+        """Let nodes have another name."""
+        self._names.put(rows, len(self.trace.nodes.names) + len(self._new_names))
+        self._new_names.append(text)
 
     # -----------------------------------------------------------------------------------------
     # Waits
 
     def wait(
         self,
-        target: Any,
-        source: Any,
+        target: Given,
+        source: Given,
         kind: EdgeKind | npt.NDArray[Any],
         *,
         inferred: bool | Mask = False,
     ) -> None:
         """Let nodes wait for others: rows, or arrays of as many."""
-        if isinstance(target, int) and isinstance(source, int):
-            one = (target, source, int(kind), bool(inferred))
-            for column, value in zip(self._added, one, strict=True):
-                column.append(value)
-            return
-        every = np.broadcast_arrays(np.atleast_1d(target), source, kind, inferred)
-        for column, values in zip(self._added, every, strict=True):
-            column += values.tolist()
+        every = np.broadcast_arrays(np.atleast_1d(target), source, int(kind) if isinstance(
+            kind, EdgeKind) else kind, inferred)  # fmt: skip
+        self._added.append(tuple(column.ravel() for column in every))
 
     def into(self, row: int) -> Rows:
         """The edges of the trace into a node, from nodes that it has."""
@@ -172,243 +206,165 @@ class Surgery:
         known: Rows = np.flatnonzero(self.source[first:last] >= 0) + first
         return known
 
-    def out_of(self, row: int) -> Rows:
-        """The edges of the trace from a node."""
-        first, last = np.searchsorted(self._sources, (row, row + 1)).tolist()
-        return self._by_source[first:last]
-
     def forget(self, edges: Rows) -> None:
         """Take out edges of the trace, but links of chains."""
         self._forgotten[edges[~self.links[edges]]] = True
 
-    def behind(self, row: int, last: int, *, launches: bool = False) -> None:
-        """Let what waits for a node wait for another one, which comes behind it.
-
-        With `launches`, that one also launches what the node did.
-        """
-        edges = self.out_of(row)
-        edges = edges[~self.links[edges] & ~self._forgotten[edges]]
-        moved = []
-        for edge, number in zip(edges.tolist(), self.kind[edges].tolist(), strict=True):
-            if number in _WAITS or (launches and number in _ASKS):
-                guess = bool(self.trace.edges.inferred[edge])
-                self.wait(int(self.target[edge]), last, EdgeKind(number), inferred=guess)
-                moved.append(edge)
-        self.forget(np.array(moved, np.int64))
-
     def following(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
-        """What follows a node in its chain."""
+        """What follows a node in its chain; nodes that are taken out stand there to the end."""
         return _told(self._next[kind][row])
 
     def preceding(self, row: int, kind: EdgeKind = EdgeKind.PROGRAM) -> int | None:
         """What a node follows in its chain."""
         return _told(self._previous[kind][row])
 
-    def unlink(self, row: int) -> None:
-        """Take a node out of its chains."""
-        for kind in CHAINS:
-            after, before = self._next[kind][row], self._previous[kind][row]
-            self._next[kind][row] = self._previous[kind][row] = NO_ROW
-            if after >= 0:
-                self._previous[kind][after] = before
-            if before >= 0:
-                self._next[kind][before] = after
+    def put(self, rows: Rows, behind: Given, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
+        """Put nodes that are in no chain behind another one, in their order; or each row of a table
+        behind a node of its own.
+        """
+        after, before = self._next[kind], self._previous[kind]
+        runs = np.column_stack([np.atleast_1d(np.asarray(behind, np.int64)), np.atleast_2d(rows)])
+        following = after[runs[:, 0]]
+        after[runs[:, :-1]], before[runs[:, 1:]] = runs[:, 1:], runs[:, :-1]
+        after[runs[:, -1]] = following
+        before[following[following >= 0]] = runs[following >= 0, -1]
 
-    def put(self, rows: Iterable[int], behind: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
-        """Put nodes that are in no chain behind another one, in their order."""
-        following, preceding = self._next[kind], self._previous[kind]
-        after = following[behind]
-        for row in rows:
-            following[behind], preceding[row] = row, behind
-            behind = row
-        following[behind] = after
-        if after >= 0:
-            preceding[after] = behind
-
-    def begin(self, rows: list[int], before: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
+    def begin(self, rows: Rows, before: int, kind: EdgeKind = EdgeKind.PROGRAM) -> None:
         """Put nodes that are in no chain before the first node of one."""
-        for row in reversed(rows):
-            self._next[kind][row], self._previous[kind][before] = before, row
-            before = row
+        run = np.append(rows, before)
+        self._next[kind][run[:-1]], self._previous[kind][run[1:]] = run[1:], run[:-1]
 
     # -----------------------------------------------------------------------------------------
 
     def finish(self) -> Trace:
-        """The trace after all changes; itself if there are none."""
-        if not self._changed:
-            return self.trace
-        like = np.concatenate(self._like)
-        nodes = extended(self.trace.nodes, like)
-        self._refer(nodes, like)
-        nodes.start_ns[list(self._starts_ns)] = list(self._starts_ns.values())
-        for name, told in self._numbers.items():
-            rows = np.array(sorted(told), np.int64)
-            set_plain_number(nodes, name, rows, [told[row] for row in rows.tolist()])
-        self._set_shapes(nodes)
-        for name in _DELAYS if self._prompt else ():
-            drop_attribute(nodes.attributes, name, np.array(sorted(self._prompt), np.int64))
-        for row, text in self._names.items():
-            nodes.names.append(text)
-            nodes.name_code[row] = len(nodes.names) - 1
-        made = Trace(nodes, self._edges(nodes, like), self.trace.metadata)
-        return self._settled(made, self._parts(like))
-
-    def _parts(self, like: Rows) -> TimeParts:
-        """Whose time it is: parts of copies, too, which own what the copied ones owned."""
-        parts, copied = time_parts(self.trace.nodes), like[self.count :]
-        low, high = (np.searchsorted(parts.node, copied, side) for side in ("left", "right"))
-        each = np.repeat(np.arange(len(copied)), high - low)
-        part = count_up(high - low) + low[each]
-        whose = parts.owner[part]
-        beside = self._beside(like, each, whose)
-        owner = np.where(beside >= 0, beside, whose)
-        owner = np.where(whose == copied[each], self.count + each, owner)
-        found = TimeParts(
-            np.concatenate([parts.node, self.count + each]),
-            np.concatenate([parts.owner, owner]),
-            np.concatenate([parts.ns, parts.ns[part]]),
-        )
-        if self._own_ns:
-            wanted = np.full(len(like), -1, np.int64)
-            wanted[list(self._own_ns)] = list(self._own_ns.values())
-            mine = found.own & (wanted[found.node] >= 0)
-            found.ns[mine] = wanted[found.node[mine]]
-        return self._with_rest(found, len(like))
-
-    def _beside(self, like: Rows, copies: Rows, rows: Rows) -> Rows:
-        """The copy of each row that was made together with a copy; of several, the last; else -1.
-
-        Copies are numbered from 0.
+        """The trace after all changes, its nodes in the order in which threads and streams run
+        them; itself if there are none.
         """
-        sizes = np.array([len(some) for some in self._like], np.int64)
-        batch = np.repeat(np.arange(len(sizes)), sizes)[self.count :]
-        order = np.argsort(keys := batch * self.count + like[self.count :], kind="stable")
-        wanted = batch[copies] * self.count + rows
-        place = np.searchsorted(keys, wanted, "right", sorter=order) - 1
-        other = order[place] if len(order) else place
-        beside = (rows >= 0) & (place >= 0) & (keys[other] == wanted)
-        return np.where(beside, self.count + other, NO_ROW)
+        told = (self._like[1:], self._dropped, self._added, self._own_ns, self._numbers,
+                self._shapes, self._names)  # fmt: skip
+        if not any(map(bool, told)) and not self._forgotten.any():
+            return self.trace
+        extended = Extended(self.trace, self._like, self._together)
+        gone = np.zeros(self._total, np.bool_)
+        gone[[row for rows in self._dropped for row in rows.tolist()]] = True
+        start_ns = self._starts_ns.into(self.trace.nodes.start_ns[extended.like])
+        links = [_closed(self._next[kind], gone) for kind in CHAINS]
+        order = in_order(start_ns, *np.concatenate(links, axis=1))
+        rows = order[~gone[order]]
+        new_row = np.full(self._total, NO_ROW, np.int64)
+        new_row[rows] = np.arange(len(rows))
+        nodes = extended.nodes(rows, new_row)
+        nodes.start_ns = start_ns[rows]
+        self._describe(nodes, new_row)
+        edges, like = self._edges(links, extended.ids, new_row)
+        edge_evidence.carry(self.trace, like, nodes, edges)
+        own = self._own_ns.told(self._total), self._own_ns.into(np.zeros(self._total, np.int64))
+        bare = np.concatenate([*self._bare, np.zeros(0, np.int64)])
+        parts = extended.parts(own, bare, self._rest.into(np.arange(self._total)), gone)
+        parts = parts.moved(new_row)
+        set_time_parts(nodes, parts)
+        nodes.duration_ns = parts.by_node(len(rows))
+        return Trace(nodes, edges, self.trace.metadata)
 
-    def _refer(self, nodes: Nodes, like: Rows) -> None:
-        """Let copies name copies that were made together with them, by id."""
-        copies = np.arange(len(like) - self.count)
-        for name in REFERENCES:
-            named = np.full(self.count, NO_ROW, np.int64)
-            for column in self.trace.nodes.attributes.named(name):
-                named[column.rows] = self.trace.nodes.rows_of(np.asarray(column.values, np.uint64))
-            beside = self._beside(like, copies, named[like[self.count :]])
-            rows = np.flatnonzero(beside >= 0)
-            if len(rows):
-                ids = nodes.id[beside[rows]]
-                set_attribute(nodes.attributes, name, Kind.UINT64, self.count + rows, ids)
+    def _describe(self, nodes: Nodes, new_row: Rows) -> None:
+        """Names, numbers and shapes of the nodes that are left."""
+        for name, wanted in self._numbers.items():
+            rows = np.flatnonzero(wanted.told(self._total) & (new_row >= 0))
+            values = wanted.into(np.zeros(self._total, np.int64))[rows]
+            along = np.argsort(new_row[rows])
+            set_plain_number(nodes, name, new_row[rows][along], values[along].tolist())
+        for name in _DELAYS if self._bare else ():
+            drop_attribute(nodes.attributes, name, new_row[np.concatenate(self._bare)])
+        if self._names:
+            nodes.names = [*nodes.names, *self._new_names]
+            named = self._names.into(np.full(self._total, NO_ROW, np.int64))[new_row >= 0]
+            at = new_row[new_row >= 0]
+            nodes.name_code[at[named >= 0]] = named[named >= 0]
+        self._set_shapes(nodes, new_row)
 
-    def _with_rest(self, parts: TimeParts, count: int) -> TimeParts:
-        """The parts without those that copies do not have, and with those that go elsewhere."""
-        alone = np.zeros(count, np.bool_)
-        alone[self._alone] = True
-        kept = parts.own | ~alone[parts.node]
-        node, owner, ns = parts.node[kept], parts.owner[kept], parts.ns[kept]
-        own = np.flatnonzero(owner == node)
-        place, onto = np.zeros(count, np.int64), np.arange(count)
-        place[node[own]] = own
-        onto[list(self._rest)] = list(self._rest.values())
-        after = np.arange(len(node)) > place[node]
-        node = np.where(after, onto[node], node)
-        order = np.concatenate([np.flatnonzero(~after), np.flatnonzero(after)])
-        order = order[np.argsort(node[order], kind="stable")]
-        return TimeParts(node[order], owner[order], ns[order])
-
-    def _set_shapes(self, nodes: Nodes) -> None:
+    def _set_shapes(self, nodes: Nodes, new_row: Rows) -> None:
         texts = list(nodes.texts)
         for row, shapes in self._shapes.items():
-            code = int(nodes.input_code[row])
+            code = int(nodes.input_code[new_row[row]])
             if code >= 0:
                 before = texts[code]
                 texts.append((before[0], shapes, *before[2:]))
-                nodes.input_code[row] = len(texts) - 1
+                nodes.input_code[new_row[row]] = len(texts) - 1
         nodes.texts = texts
 
-    def _edges(self, nodes: Nodes, like: Rows) -> Edges:
-        edges = self.trace.edges
-        stay = ~self._forgotten
-        fresh = []
-        for kind in CHAINS:
-            after = np.array(self._next[kind], np.int64)
-            links = np.array([np.flatnonzero(after >= 0), after[after >= 0]])
-            number = links[0] * len(like) + links[1]
-            old = np.flatnonzero(self.links & (self.kind == kind))
-            before = self.source[old] * len(like) + self.target[old]
-            stay[old] = np.isin(before, number)
-            made = ~np.isin(number, before)
-            fresh.append((*links[:, made], np.full(int(made.sum()), kind, np.uint8)))
-        linked = [np.concatenate(columns) for columns in zip(*fresh, strict=True)]
-        added = [np.array(column, np.int64) for column in self._added]
-        stood = nodes.id[self._stand_in(len(like))]
-        ids = np.where(self.source >= 0, stood[np.maximum(self.source, 0)], edges.source)
-        target = np.concatenate([self.target[stay], linked[1], added[0]])
-        source = np.concatenate([ids[stay], nodes.id[linked[0]], stood[added[1]]])
-        kinds = np.concatenate([self.kind[stay], linked[2], added[2].astype(np.uint8)])
-        inferred = np.zeros(len(target), np.bool_)
-        inferred[: int(stay.sum())] = edges.inferred[stay]
-        inferred[len(target) - len(added[3]) :] = added[3]
-        changed = np.unique(np.append(self.target[~stay], target[int(stay.sum()) :]))
-        for column in nodes.attributes.named(edge_evidence.NAME):
-            gone = np.intersect1d(
-                column.rows, np.union1d(changed, np.arange(self.count, len(like)))
-            )
-            nodes.attributes.remove(column, gone)
-        return Edges.collect(len(nodes), target, source, kinds, inferred)
-
-    def _stand_in(self, count: int) -> Rows:
-        """The node that stands for each one: itself, or the one in its place."""
-        stood = np.arange(count)
-        for row, by in self._instead.items():
-            while by in self._instead:
-                by = self._instead[by]
-            stood[row] = by
-        return stood
-
-    def _settled(self, trace: Trace, parts: TimeParts) -> Trace:
-        """The nodes that are left, in the order in which threads and streams run them."""
-        gone = np.zeros(len(trace.nodes), np.bool_)
-        gone[list(self._dropped)] = True
-        edges, source = trace.edges, trace.source_rows()
-        stays = ~gone[edges.target] & ((source < 0) | ~gone[np.maximum(source, 0)])
-        order = program_order(Trace(trace.nodes, edges.select(stays), trace.metadata))
-        rows = order[~gone[order]]
-        new_row = np.full(len(order), NO_ROW, np.int64)
-        new_row[rows] = np.arange(len(rows))
-        stay = np.flatnonzero(stays)
-        stay = stay[np.argsort(new_row[edges.target[stay]], kind="stable")]
-        left = Edges.from_rows(
-            len(rows), new_row[edges.target[stay]], edges.source[stay], edges.kind[stay],
-            edges.inferred[stay],
+    def _edges(
+        self, links: list[Rows], ids: npt.NDArray[np.uint64], new_row: Rows
+    ) -> tuple[Edges, Rows]:
+        """The edges that are left and new, and the edge of the trace in whose place each stands."""
+        stay, fresh = self._chained(links)
+        stood = self._instead.into(np.arange(self._total))
+        while not np.array_equal(further := stood[stood], stood):
+            stood = further
+        kept = np.flatnonzero(stay)
+        known = (self.target[kept], self.source[kept], self.kind[kept],
+                 self.trace.edges.inferred[kept])  # fmt: skip
+        target, source, kind, inferred = map(
+            np.concatenate, zip(known, *fresh, *self._added, strict=True)
+        )
+        like = np.append(kept, np.full(len(target) - len(kept), NO_ROW))
+        row = np.where(source >= 0, stood[source], NO_ROW)
+        unknown = np.append(self.trace.edges.source, np.uint64(0))[like]
+        named = np.where(row >= 0, ids[row], unknown)
+        left = np.flatnonzero((new_row[target] >= 0) & ((row < 0) | (new_row[row] >= 0)))
+        target, kind = new_row[target[left]], kind[left].astype(np.uint8)
+        places = Edges.in_rows(target, named[left], kind)
+        edges = Edges.from_rows(
+            int(new_row.max(initial=-1)) + 1, target[places], named[left][places], kind[places],
+            inferred[left][places].astype(np.bool_),
         )  # fmt: skip
-        made = rebuilt(trace, rows, left, stay if self._dropped else None)
-        kept = ~gone[parts.node] & ((parts.owner < 0) | ~gone[np.maximum(parts.owner, 0)])
-        parts = TimeParts(parts.node[kept], parts.owner[kept], parts.ns[kept]).moved(new_row)
-        set_time_parts(made.nodes, parts)
-        made.nodes.duration_ns[:] = parts.by_node(len(rows))
-        return made
+        return edges, like[left][places]
+
+    def _chained(self, links: list[Rows]) -> tuple[Mask, list[tuple[npt.NDArray[Any], ...]]]:
+        """Which edges of the trace stay, and the links that are new, as waits are collected."""
+        stay, fresh = ~self._forgotten, []
+        for chain, (source, target) in zip(CHAINS, links, strict=True):
+            after = np.full(self._total, NO_ROW, np.int64)
+            after[source] = target
+            old = np.flatnonzero(self.links & (self.kind == chain))
+            same = after[self.source[old]] == self.target[old]
+            stay[old] = same
+            after[self.source[old[same]]] = NO_ROW
+            rows = np.flatnonzero(after >= 0)
+            fresh.append((after[rows], rows, np.full(len(rows), chain), np.zeros(len(rows))))
+        return stay, fresh
 
 
-def _links(source: Rows, target: Rows) -> tuple[Mask, Mask]:
-    """Which edges come first from their source and into their target, and which do not."""
+def _first(source: Rows, target: Rows) -> Mask:
+    """Which edges come first from their source and into their target."""
     first = np.ones(len(source), np.bool_)
-    if any(len(distinct(rows)) < len(rows) for rows in (source, target)):
-        begun: set[int] = set()
-        ended: set[int] = set()
-        for place, (s, t) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
-            first[place] = s not in begun and t not in ended
-            if first[place]:
-                begun.add(s)
-                ended.add(t)
-    return first, ~first
+    shared = np.zeros(len(source), np.bool_)
+    for rows in (source, target):
+        shared |= np.bincount(rows)[rows] > 1
+    begun: set[int] = set()
+    ended: set[int] = set()
+    places = np.flatnonzero(shared)
+    pairs = zip(places.tolist(), source[places].tolist(), target[places].tolist(), strict=True)
+    for place, s, t in pairs:
+        first[place] = s not in begun and t not in ended
+        if first[place]:
+            begun.add(s)
+            ended.add(t)
+    return first
+
+
+def _closed(after: Rows, gone: Mask) -> Rows:
+    """Sources and targets of the links of a chain, int64[2, links], without what is gone."""
+    follows, leaves = np.append(after, NO_ROW), np.append(gone, False)
+    while (past := leaves[follows]).any():
+        # Twice as far each time.
+        follows[past] = follows[follows[past]]
+    rows = np.flatnonzero((follows >= 0) & ~leaves)
+    return np.array([rows, follows[rows]])
 
 
 def _told(row: int) -> int | None:
     """A row; None where there is none."""
-    return row if row >= 0 else None
+    return int(row) if row >= 0 else None
 
 
 def set_plain_number(nodes: Nodes, name: str, rows: Rows, values: list[int]) -> None:

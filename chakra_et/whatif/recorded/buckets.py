@@ -125,7 +125,7 @@ class _Rank:
         surgery, size = self.surgery, sum(size for _, size in carried)
         call, row = surgery.copies(np.array([like.call, like.row])).tolist()
         last, holder = self._place(gradient, like)
-        surgery.put([call], last)
+        surgery.put(np.array([call]), last)
         self._called.add(call)
         if holder >= 0:
             surgery.wait(call, holder, EdgeKind.CALL)
@@ -191,8 +191,8 @@ class _Rank:
             if one.copies:
                 found[one.row] = self._group_start(min(one.copies, key=self._order))
             else:
-                edges = self.surgery.out_of(one.row)
-                waiting = self.surgery.target[edges[self.surgery.kind[edges] == EdgeKind.SYNC]]
+                edges = self.surgery.source == one.row
+                waiting = self.surgery.target[edges & (self.surgery.kind == EdgeKind.SYNC)]
                 if len(waiting):
                     found[one.row] = int(waiting[0])
         if not found and not any(rows for one in sums for rows in one.readers):

@@ -221,8 +221,8 @@ class _Stack:
         """Give copies numbers of their own, by which backward functions find their layer."""
         numbers = self.trace.nodes.attributes.dense("seq_id", -1, np.int64)
         apart = int(numbers.max(initial=0)) + 1
-        for row in rows[numbers[rows] >= 0].tolist():
-            self.surgery.tell("seq_id", int(place[row]), int(numbers[row]) + copy * apart)
+        told = rows[numbers[rows] >= 0]
+        self.surgery.tell("seq_id", place[told], numbers[told] + copy * apart)
 
     def _runs(self, rows: Rows, kind: EdgeKind) -> list[list[int]]:
         """Parts of a chain that are of one layer, step and part."""
@@ -244,7 +244,7 @@ class _Stack:
     def _splice(self, run: list[int], copies: list[Rows], kind: EdgeKind) -> None:
         forward = self.part[run[0]] == 0
         order = copies if forward else copies[::-1]
-        new = [int(place[row]) for place in order for row in run]
+        new = np.concatenate([place[run] for place in order])
         if forward:
             self.surgery.put(new, run[-1], kind)
             return
@@ -315,7 +315,7 @@ class _Stack:
             self.surgery.tell("comm_size", one.row, left)
             if not left:
                 self.surgery.drop((one.row, one.call))
-        self.surgery.drop(np.flatnonzero(gone).tolist())
+        self.surgery.drop(np.flatnonzero(gone))
 
 
 def _tell_callers(
