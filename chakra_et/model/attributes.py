@@ -126,13 +126,17 @@ class AttributeColumn:
         moved = new_row[self.rows]
         kept = np.flatnonzero(moved >= 0)
         kept = kept[np.argsort(moved[kept], kind="stable")]
-        return AttributeColumn(self.key, moved[kept], self._values_at(kept))
+        return self.trusted(self.key, moved[kept], self._values_at(kept))
 
-    def repeated(self, order: npt.NDArray[np.int64]) -> AttributeColumn:
-        """The column of the nodes `order`, old rows in their new order, some more than once."""
-        place = np.searchsorted(self.rows, order)
-        found = np.flatnonzero(place < len(self.rows))
-        found = found[self.rows[place[found]] == order[found]]
+    def repeated(self, order: npt.NDArray[np.int64], count: int) -> AttributeColumn:
+        """The column of the nodes `order`, old rows in their new order, some more than once.
+
+        Old rows are below `count`.
+        """
+        of_row = np.full(count, -1, np.int64)
+        of_row[self.rows] = np.arange(len(self.rows))
+        place = of_row[order]
+        found = np.flatnonzero(place >= 0)
         return self.trusted(self.key, found, self._values_at(place[found]))
 
     def part(
@@ -397,7 +401,7 @@ class AttributeTable:
         new_row[order] = np.arange(len(order))
         once = np.count_nonzero(new_row >= 0) == len(order)
         columns = [
-            column.take(order, new_row) if once else column.repeated(order)
+            column.take(order, new_row) if once else column.repeated(order, len(self))
             for column in self.columns
         ]
         return AttributeTable(len(order), columns, list(self.layouts), self.layout[order])

@@ -20,6 +20,10 @@ UNKNOWN_NS: Final = int(np.iinfo(np.int64).min)
 """The start of a node whose start is not known."""
 
 
+_DENSE: Final = 4
+"""Up to so many numbers for each node, a column by id is worth its memory."""
+
+
 class NodeIO(NamedTuple):
     """Inputs or outputs of a node, as text that is carried and not interpreted.
 
@@ -142,9 +146,27 @@ class Nodes(Sequence["Node"]):
             known: npt.NDArray[np.int64] = row.astype(np.int64)
             known[row >= len(self)] = -1
             return known
+        least, by_id = self._by_id
+        if len(by_id):
+            place = np.minimum(ids - least, np.uint64(len(by_id) - 1))
+            found: npt.NDArray[np.int64] = by_id[place.astype(np.int64)]
+            return found
         ordered = self.id[self._id_order]
         place = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
         return np.where(ordered[place] == ids, self._id_order[place], -1)
+
+    @cached_property
+    def _by_id(self) -> tuple[np.uint64, npt.NDArray[np.int64]]:
+        """The least id and the row of each id from there on, -1 for none and behind the last; an
+        empty column where ids lie far apart.
+        """
+        least = self.id.min()
+        width = int(self.id.max() - least) + 2
+        rows = np.full(width if width <= _DENSE * len(self) else 0, -1, np.int64)
+        if len(rows):
+            # Of several nodes of one id, the first.
+            rows[(self.id - least)[::-1].astype(np.int64)] = np.arange(len(self))[::-1]
+        return least, rows
 
     @cached_property
     def self_ns(self) -> npt.NDArray[np.int64]:

@@ -56,12 +56,10 @@ def calls_that_wait(ranks: Sequence[Columns], first: Rows) -> tuple[Waiting, Mas
 
 def _own_ends(columns: Columns) -> Rows:
     """How long after it begins each node's own part of its time ends."""
-    parts = columns.parts
-    ends = np.cumsum(parts.ns)
-    begins = (ends - parts.ns)[np.searchsorted(parts.node, parts.node, "left")]
-    mine = parts.owner == parts.node
+    parts, mine = columns.parts, columns.parts.own
+    _, ends = parts.placed(np.zeros(len(columns), np.int64))
     own = np.zeros(len(columns), np.int64)
-    np.maximum.at(own, parts.node[mine], (ends - begins)[mine])
+    own[parts.node[mine]] = ends[mine]
     return own
 
 

@@ -76,7 +76,7 @@ class Extended:
         return _with_rest(TimeParts(node[kept], owner[kept], ns[kept]), rest)
 
     def _beside(self, copies: Rows, rows: Rows) -> Rows:
-        """The copy of each row that was made together with a copy; of several, the last; else -1."""
+        """The copy of each row made together with a copy, else -1; of several, the last."""
         if not len(self._along):
             return np.full(len(copies), NO_ROW, np.int64)
         wanted = self._together[copies] * self._count + rows

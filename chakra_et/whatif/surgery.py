@@ -321,7 +321,8 @@ class Surgery:
 
     def _chained(self, links: list[Rows]) -> tuple[Mask, list[tuple[npt.NDArray[Any], ...]]]:
         """Which edges of the trace stay, and the links that are new, as waits are collected."""
-        stay, fresh = ~self._forgotten, []
+        stay: Mask = ~self._forgotten
+        fresh: list[tuple[npt.NDArray[Any], ...]] = []
         for chain, (source, target) in zip(CHAINS, links, strict=True):
             after = np.full(self._total, NO_ROW, np.int64)
             after[source] = target

@@ -89,7 +89,7 @@ def test_a_column_outlives_its_trace_and_its_file(tmp_path: Path) -> None:
     [
         lambda column: column.part(np.array([LAST])),
         lambda column: column.between(LAST, COUNT),
-        lambda column: column.repeated(np.array([LAST, LAST])),
+        lambda column: column.repeated(np.array([LAST, LAST]), LAST + 1),
         lambda column: copy.deepcopy(column),
         lambda column: pickle.loads(pickle.dumps(column)),
     ],

@@ -38,9 +38,10 @@ def graphs(draw: st.DrawFn) -> Trace:
             kinds = (*_WAITS, EdgeKind.CALL, *(_ASKS if lanes[source] < 2 else ()))
             waits.setdefault((row, source), draw(st.sampled_from(kinds)))
     made = trace(*nodes)
-    (target, source), kind = np.array([*zip(*waits, strict=True)] or [(), ()], np.int64), [
-        *waits.values()
-    ]
+    (target, source), kind = (
+        np.array([*zip(*waits, strict=True)] or [(), ()], np.int64),
+        [*waits.values()],
+    )
     edges = Edges.collect(len(lanes), target, made.nodes.id[source], np.array(kind, np.uint8),
                           np.zeros(len(kind), np.bool_))  # fmt: skip
     return Trace(made.nodes, edges)
@@ -66,9 +67,7 @@ def waits_of(before: Trace, count: int, asks: bool) -> set[Wait]:
 
 def found_in(after: Trace, names: dict[int, Place]) -> set[Wait]:
     """The same, of a trace; `names` says what its nodes are, by id."""
-    return {
-        (names[source], names[n.id], kind) for n in after.nodes for source, kind, _ in n.edges
-    }
+    return {(names[source], names[n.id], kind) for n in after.nodes for source, kind, _ in n.edges}
 
 
 def named(before: Trace, after: Trace, count: int) -> dict[int, Place]:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from chakra_et.build import DTYPES
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Mask, Rows, TextCodes
 from chakra_et.converters.pytorch.tensors import find_tensors
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.graph import Adjacency
@@ -75,7 +75,7 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
     for row in sums.tolist():
         reads = read_by.at(row)
         reads = memory.laid_out(reads[np.argsort(place[reads])])
-        bytes_of = [_written(trace, one) for one in reads.tolist()]
+        bytes_of = [memory.bytes_of(one) for one in reads.tolist()]
         code = int(nodes.input_code[row])
         if code >= 0 and _WHOLE.search(nodes.texts[code][2]):
             continue
@@ -112,7 +112,12 @@ class _Memory:
 
     def __init__(self, trace: Trace) -> None:
         self._nodes = trace.nodes
-        self._tensors = find_tensors([text[0] for text in trace.nodes.texts])
+        self._known: dict[int, Rows] = {}
+        self._sizes: dict[int, int] = {}
+        tensors = find_tensors([text[0] for text in trace.nodes.texts])
+        self._offsets: list[int] = tensors.offsets.tolist()
+        # Storage, begin and end of each tensor, in bytes.
+        self._tensors = np.stack((tensors.storage, tensors.begin, tensors.end), axis=1)
 
     def laid_out(self, rows: Rows) -> Rows:
         """Rows in the order in which what they write lies; as given where none tells."""
@@ -143,19 +148,30 @@ class _Memory:
 
     def _places(self, code: int) -> Rows:
         """Storage, begin and end of each tensor of a text, in bytes."""
-        tensors = self._tensors
-        first, last = tensors.offsets[code : code + 2] if code >= 0 else (0, 0)
-        columns = (tensors.storage, tensors.begin, tensors.end)
-        return np.stack([column[first:last] for column in columns], axis=1)
+        first, last = self._offsets[code : code + 2] if code >= 0 else (0, 0)
+        return self._tensors[first:last]
 
     def _written(self, row: int) -> Rows:
         """The largest tensor that a node wrote; of one that tells none, that it has."""
-        for code in (self._nodes.output_code[row], self._nodes.input_code[row]):
-            places = self._places(code)
-            if len(places):
-                largest = int(np.argmax(places[:, 2] - places[:, 1]))
-                return np.asarray(places[largest : largest + 1])
-        return self._places(-1)
+        if row not in self._known:
+            mine, given = (self._places(int(c[row])) for c in self._columns)
+            places = mine if len(mine) else given
+            largest = int(np.argmax(places[:, 2] - places[:, 1])) if len(places) else 0
+            self._known[row] = places[largest : largest + 1]
+        return self._known[row]
+
+    def bytes_of(self, row: int) -> int:
+        """Bytes of the largest tensor that a node reads or writes: of a gradient, itself."""
+        return max(self._size(int(column[row])) for column in self._columns)
+
+    def _size(self, code: int) -> int:
+        if code not in self._sizes:
+            self._sizes[code] = _largest(self._nodes.texts[code]) if code >= 0 else 0
+        return self._sizes[code]
+
+    @property
+    def _columns(self) -> tuple[TextCodes, TextCodes]:
+        return self._nodes.output_code, self._nodes.input_code
 
 
 def _meet(places: Rows, other: Rows) -> Mask:
@@ -178,21 +194,18 @@ def _accumulated(trace: Trace, place: Rows) -> Mask:
     return np.array(found, np.bool_)
 
 
-def _written(trace: Trace, row: int) -> int:
-    """Bytes of the largest tensor that a node reads or writes: of a gradient, itself."""
-    nodes, largest = trace.nodes, 0
-    for code in (int(nodes.output_code[row]), int(nodes.input_code[row])):
-        if code < 0:
-            continue
-        try:
-            shapes = msgspec.json.decode(nodes.texts[code][1])
-            types = msgspec.json.decode(nodes.texts[code][2])
-        except (msgspec.DecodeError, IndexError):
-            continue
-        for shape, type in zip(shapes, types, strict=False):
-            if type in _BYTES and all(isinstance(n, int) for n in shape):
-                largest = max(largest, math.prod(shape) * _BYTES[type])
-    return largest
+def _largest(text: tuple[bytes, ...]) -> int:
+    """Bytes of the largest tensor in a text of shapes and types; 0 where it tells none."""
+    try:
+        shapes, types = msgspec.json.decode(text[1]), msgspec.json.decode(text[2])
+    except (msgspec.DecodeError, IndexError):
+        return 0
+    sizes = (
+        math.prod(shape) * _BYTES[type]
+        for shape, type in zip(shapes, types, strict=False)
+        if type in _BYTES and all(isinstance(n, int) for n in shape)
+    )
+    return max(sizes, default=0)
 
 
 def cap_of(trace: Trace, sums: list[GradientSum]) -> int:
