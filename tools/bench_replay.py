@@ -22,7 +22,7 @@ from chakra_et.io.memory import collection_paused
 from chakra_et.model import AttributeTable, EdgeKind, Edges, Nodes, Trace
 from chakra_et.replay import replay
 from chakra_et.replay.columns import columns_of
-from chakra_et.replay.planning import make_plan
+from chakra_et.replay.planning import Planner
 from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.transfers import Transfers
 
@@ -93,7 +93,8 @@ def main() -> None:
     before = peak_bytes()
     columns = columns_of(trace)
     nothing = np.zeros(0, np.int64)
-    layout = make_plan([columns], [columns.duration], [0], [], Transfers(nothing, nothing))
+    planner = Planner([columns], [0], [])
+    layout = planner.layout([columns.duration], Transfers(nothing, nothing))
     began = time.process_time()
     with collection_paused():
         times = run_resolving(layout.plan, layout.waiting)

@@ -47,10 +47,32 @@ class Calls:
     call_of: Rows
 
 
+@dataclass(frozen=True)
+class _Shapes:
+    """The distinct shapes and types in texts, of which many differ by values alone; and which of
+    them each text has. The last number is for no text.
+    """
+
+    of_text: Rows
+    distinct: list[tuple[bytes, bytes]]
+
+    @classmethod
+    def of(cls, texts: Sequence[tuple[bytes, ...]]) -> _Shapes:
+        """Those of all texts of a trace."""
+        known: dict[tuple[bytes, bytes], int] = {}
+        numbers = [known.setdefault((text[1], text[2]), len(known)) for text in texts]
+        numbers.append(known.setdefault((b"", b""), len(known)))
+        return cls(np.array(numbers, np.int64), list(known))
+
+
 def calls_of(trace: Trace) -> Calls:
     """The calls of a trace, from its nodes as they are: with other shapes they are other calls."""
-    places = Places(trace)
-    made = [_on_host(trace, places), _on_device(trace, places), _transfers(trace, places)]
+    places, shapes = Places(trace), _Shapes.of(trace.nodes.texts)
+    made = [
+        _on_host(trace, places, shapes),
+        _on_device(trace, places, shapes),
+        _transfers(trace, places),
+    ]
     call_of = np.full(len(trace.nodes), NO_ROW, np.int64)
     first = 0
     for calls in made:
@@ -65,15 +87,15 @@ def calls_of(trace: Trace) -> Calls:
     )
 
 
-def _on_host(trace: Trace, places: Places) -> Calls:
+def _on_host(trace: Trace, places: Places, shapes: _Shapes) -> Calls:
     rows = np.flatnonzero(places.operator & ~places.communication)
     call_of = np.full(len(trace.nodes), NO_ROW, np.int64)
     call_of[rows] = np.arange(len(rows))
-    keys, features = _described(trace, rows, [HOST] * len(rows))
+    keys, features = _described(trace, rows, shapes, [HOST] * len(rows))
     return Calls(keys, features, trace.nodes.self_ns[rows], call_of)
 
 
-def _on_device(trace: Trace, places: Places) -> Calls:
+def _on_device(trace: Trace, places: Places, shapes: _Shapes) -> Calls:
     """Device work by the operator that launched it; each by itself where none did."""
     nodes = trace.nodes
     work, by = places.device_work
@@ -88,17 +110,19 @@ def _on_device(trace: Trace, places: Places) -> Calls:
     number = np.zeros(len(rows), np.int64)
     number[of] = nodes.attributes.dense("device", 0, np.int64)[work]
     names = _device_names(trace)
-    keys, features = _described(trace, rows, [names.get(n, _ANY) for n in number.tolist()])
+    devices = [names.get(n, _ANY) for n in number.tolist()]
+    keys, features = _described(trace, rows, shapes, devices)
     return Calls(keys, features, took, call_of)
 
 
-def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], Features]:
+def _described(
+    trace: Trace, rows: Rows, shapes: _Shapes, device: list[str]
+) -> tuple[list[Key], Features]:
     """Keys and features of operators; each distinct one is looked at once."""
     if not len(rows):
         return [], no_features(0)
     nodes, attributes = trace.nodes, trace.nodes.attributes
-    number, shaped = _shapes_and_types(nodes.texts)
-    inputs, outputs = number[nodes.input_code[rows]], number[nodes.output_code[rows]]
+    inputs, outputs = (shapes.of_text[c[rows]] for c in (nodes.input_code, nodes.output_code))
     told = [attributes.dense(name, -1, np.int64)[rows] for name in ("num_ops", "tensor_size")]
     kind, kinds = _kinds(trace, rows)
     code = codes(kind, inputs, outputs, *told)
@@ -106,7 +130,7 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
     found = no_features(len(first))
     dtypes = []
     for place, at in enumerate(first.tolist()):
-        texts = Texts(*shaped[inputs[at]], *shaped[outputs[at]])
+        texts = Texts(*shapes.distinct[inputs[at]], *shapes.distinct[outputs[at]])
         flops, moved = int(told[0][at]), int(told[1][at])
         found[place] = (
             features_of_call(kinds[kind[at]], texts)
@@ -119,16 +143,6 @@ def _described(trace: Trace, rows: Rows, device: list[str]) -> tuple[list[Key], 
     known = {(c, where): Key(named[c], dtypes[c], where) for c, where in set(pairs)}
     keys = [known[pair] for pair in pairs]
     return keys, found[code]
-
-
-def _shapes_and_types(texts: Sequence[tuple[bytes, ...]]) -> tuple[Rows, list[tuple[bytes, bytes]]]:
-    """The distinct shapes and types in texts, of which many differ by values alone; and which of
-    them each text has. The last number is for no text.
-    """
-    known: dict[tuple[bytes, bytes], int] = {}
-    numbers = [known.setdefault((text[1], text[2]), len(known)) for text in texts]
-    numbers.append(known.setdefault((b"", b""), len(known)))
-    return np.array(numbers, np.int64), list(known)
 
 
 def _kinds(trace: Trace, rows: Rows) -> tuple[Rows, list[str]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -154,24 +154,31 @@ class KernelTimes:
     def _of_key(self, key: Key) -> _OfKey:
         if key not in self._known:
             rows = np.array(self._places[key])
-            rates = self._pools[_pool(key)].fitted(*self._terms(rows))
+            rates = partial(self._rates, key, rows)
             self._known[key] = _OfKey.of(key, self.samples.take(rows), rates)
         return self._known[key]
+
+    def _rates(self, key: Key, rows: Rows) -> Rates:
+        """The rates of one key, from those of all of its type and device on."""
+        return self._pools[_pool(key)].fitted(*self._terms(rows))
 
 
 @dataclass(frozen=True)
 class _OfKey:
-    """The recorded calls of one key: distinct features, their times, and what is between them."""
+    """The recorded calls of one key: distinct features, their times, and what is between them.
+
+    `fit` finds the rates, which are asked for beyond the recorded calls alone.
+    """
 
     key: Key
     features: Features
     times_ns: Times
-    rates: Rates
+    fit: Callable[[], Rates]
     points: Points
     first_of: Rows
 
     @classmethod
-    def of(cls, key: Key, samples: Samples, rates: Rates) -> _OfKey:
+    def of(cls, key: Key, samples: Samples, fit: Callable[[], Rates]) -> _OfKey:
         alike = Keys.of(*np.nan_to_num(samples.features, nan=-1).T)
         weight = samples.count.astype(np.float64)
         # Of several models with the same features, the mean over calls.
@@ -180,7 +187,12 @@ class _OfKey:
         places = _coordinates(features)
         points = Keys.of(*places.T)
         logs = points.sum(np.log(np.maximum(took, 1))) / points.count()
-        return cls(key, features, took, rates, Points(places[points.first], logs), points.first)
+        return cls(key, features, took, fit, Points(places[points.first], logs), points.first)
+
+    @cached_property
+    def rates(self) -> Rates:
+        """What calls of this key cost."""
+        return self.fit()
 
     def time(self, row: Features) -> tuple[float, Provenance]:
         """The time of a call with these features."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chakra_et.columns import Rows
-from chakra_et.kerneltimes.calls import calls_of
+from chakra_et.kerneltimes.calls import Calls, calls_of
 from chakra_et.kerneltimes.features import BYTES, LINKS, RANKS, Features, Key, no_features
 from chakra_et.model import Trace, TraceSet
 from chakra_et.tables.collectives import call_table
@@ -63,15 +63,18 @@ class Samples:
         return made.take(np.array(order, np.int64))
 
 
-def samples_of(traces: Mapping[int, Trace], model: str) -> Samples:
+def samples_of(
+    traces: Mapping[int, Trace], model: str, known: Mapping[int, Calls] | None = None
+) -> Samples:
     """The calls of all ranks of a run of one model that have a time.
 
     A transfer takes the shortest duration of its members, and counts where all were recorded.
+    `known` has the calls of ranks where these are known already.
     """
     keys: list[Key] = []
     features, times = [no_features(0)], [np.zeros(0, np.int64)]
-    for trace in traces.values():
-        calls = calls_of(trace)
+    for rank, trace in traces.items():
+        calls = known[rank] if known is not None else calls_of(trace)
         computes = np.array([key.device != LINKS for key in calls.keys], np.bool_)
         computes &= np.isin(np.arange(len(computes)), calls.call_of[have_times(trace)])
         keys += [calls.keys[row] for row in np.flatnonzero(computes).tolist()]

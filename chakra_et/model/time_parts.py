@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -153,8 +153,7 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
         some = slice(of_some[0], of_some[-1])
         texts += _in_words(ids[some], gaps[some], ns[some], of_some[:-1] - of_some[0])
     nodes.attributes.add(NAME, Kind.STRING, texts, rows)
-    said_now = (nodes.id, *nodes.attributes.named(NAME))
-    nodes.__dict__[_KEPT] = said_now, (node, owner, parts.ns, [])
+    nodes.__dict__[_KEPT] = _said(nodes), (node, owner, parts.ns, [])
 
 
 def _in_words(
@@ -186,13 +185,25 @@ def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:
 
     And the rows whose text says something else. It is kept as long as ids and texts are the same.
     """
-    said = (nodes.id, *nodes.attributes.named(NAME))
+    said = _said(nodes)
     kept, found = nodes.__dict__.get(_KEPT, ((), None))
     if found is None or [*map(id, kept)] != [*map(id, said)]:
         found = _read(nodes)
         nodes.__dict__[_KEPT] = said, found
     node, owner, ns, wrong = found
     return node, owner, ns, list(wrong)
+
+
+def keep_told(nodes: Nodes, copies: Nodes) -> None:
+    """Let copies of all nodes, in the same rows, know what these were found to say."""
+    kept, found = nodes.__dict__.get(_KEPT, ((), None))
+    if found is not None and [*map(id, kept)] == [*map(id, _said(nodes))]:
+        copies.__dict__[_KEPT] = _said(copies), found
+
+
+def _said(nodes: Nodes) -> tuple[Any, ...]:
+    """All that the attribute says something by."""
+    return (nodes.id, *nodes.attributes.named(NAME))
 
 
 def _read(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:

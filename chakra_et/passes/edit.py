@@ -35,7 +35,13 @@ NOTE: Final = "cured"
 
 def copied(trace: Trace) -> Trace:
     """A trace whose columns may be changed without the given one noticing."""
-    return rebuilt(trace, np.arange(len(trace.nodes)), trace.edges)
+    return Trace(trace.nodes.copied(), trace.edges, _metadata(trace))
+
+
+def _metadata(trace: Trace) -> Metadata:
+    """What a file says of the whole trace, of which attributes may be changed."""
+    told = trace.metadata
+    return Metadata(told.version, [copy(each) for each in told.attributes], told.extra)
 
 
 def rebuilt(trace: Trace, rows: Rows, edges: Edges, like: Rows | None = None) -> Trace:
@@ -44,13 +50,10 @@ def rebuilt(trace: Trace, rows: Rows, edges: Edges, like: Rows | None = None) ->
     `like[e]` is the edge of the trace in whose place edge e stands, negative for none: what that
     one rests on, it rests on too. Without `like`, the edges are those that the rows had.
     """
-    metadata = Metadata(
-        trace.metadata.version, [copy(a) for a in trace.metadata.attributes], trace.metadata.extra
-    )
     nodes = trace.nodes.take(rows)
     if like is not None:
         edge_evidence.carry(trace, like, nodes, edges)
-    return Trace(nodes, edges, metadata)
+    return Trace(nodes, edges, _metadata(trace))
 
 
 def with_edges(

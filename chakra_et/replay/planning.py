@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,52 +30,64 @@ class Layout:
     ends_at: Rows
 
 
-def make_plan(
-    ranks: Sequence[Columns],
-    durations: Sequence[Rows],
-    offsets: Sequence[int],
-    matches: Sequence[dict[int, int]],
-    transfers: Transfers,
-    *,
-    buffered: bool = False,
-) -> Layout:
-    """Lay out the graph of all ranks.
+class Planner:
+    """Lays out the graph of all ranks, with any durations.
 
-    `durations[i]` are the durations to run rank i with, `offsets[i]` what its clock is ahead of the
-    common one. Each match maps places in `ranks` to rows there; its members start on their own, and
-    end when `transfers` says, counted from the start of the last of them. Sends that are `buffered`
-    end without waiting for their receiver.
+    `offsets[i]` is what the clock of rank i is ahead of the common one. Each match maps places in
+    `ranks` to rows there; its members start on their own, and end when its transfer says, counted
+    from the start of the last of them.
     """
-    sizes = [len(columns) for columns in ranks]
-    first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    total = int(first[-1])
-    lag = np.concatenate([c.lag for c in ranks]) if total else np.zeros(0, np.int64)
-    source = np.concatenate([c.edges.source + f for c, f in zip(ranks, first[:-1], strict=True)])
-    target = np.concatenate([c.edges.target + f for c, f in zip(ranks, first[:-1], strict=True)])
-    kind = np.concatenate([c.kind for c in ranks])
-    returns = np.concatenate([c.returns for c in ranks])
-    waiting, found_anew = calls_that_wait(ranks, first[:-1])
-    stay = ~found_anew | (returns > 0)
-    source, target, kind, returns = (part[stay] for part in (source, target, kind, returns))
-    release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
-    delay = np.concatenate([np.maximum(c.lag, 0) + c.late + c.contention for c in ranks])
-    builder = _Builder(np.concatenate(durations), delay, np.concatenate(release), source, target)
-    # Work that overlaps its predecessor on the stream begins before that has ended.
-    overlap = np.where((kind == EdgeKind.STREAM) & (lag[target] < 0), lag[target], 0)
-    builder.delay(overlap + returns)
-    members = [[int(first[i]) + row for i, row in match.items()] for match in matches]
-    sends = [
-        [buffered and bool(ranks[i].trace.nodes.type[row] == NodeType.COMM_SEND)
-         for i, row in match.items()]
-        for match in matches
-    ]  # fmt: skip
-    builder.join_ranks(members, sends, transfers)
-    plan = Plan(
-        builder.duration, builder.lag, builder.release, builder.source, builder.target, total
-    )
-    # Work that meets other ranks has ended when the meeting has.
-    waiting.work = builder.ends_at[waiting.work]
-    return Layout(plan, waiting, first[:-1].tolist(), builder.ends_at[:total])
+
+    def __init__(
+        self,
+        ranks: Sequence[Columns],
+        offsets: Sequence[int],
+        matches: Sequence[dict[int, int]],
+    ) -> None:
+        self._ranks, self._matches = ranks, matches
+        first = np.cumsum([0, *(len(columns) for columns in ranks)])
+        self._total, self._first = int(first[-1]), first[:-1]
+        self._members = [[int(first[i]) + row for i, row in match.items()] for match in matches]
+        lag = np.concatenate([c.lag for c in ranks]) if self._total else np.zeros(0, np.int64)
+        source, target = (
+            np.concatenate([rows + f for rows, f in zip(column, self._first, strict=True)])
+            for column in ([c.edges.source for c in ranks], [c.edges.target for c in ranks])
+        )
+        kind = np.concatenate([c.kind for c in ranks])
+        returns = np.concatenate([c.returns for c in ranks])
+        self._waiting, found_anew = calls_that_wait(ranks, self._first)
+        stay = ~found_anew | (returns > 0)
+        source, target, kind, returns = (part[stay] for part in (source, target, kind, returns))
+        release = [c.release - offset for c, offset in zip(ranks, offsets, strict=True)]
+        delay = np.concatenate([np.maximum(c.lag, 0) + c.late + c.contention for c in ranks])
+        nothing = np.zeros(self._total, np.int64)
+        self._builder = _Builder(nothing, delay, np.concatenate(release), source, target)
+        # Work that overlaps its predecessor on the stream begins before that has ended.
+        overlap = np.where((kind == EdgeKind.STREAM) & (lag[target] < 0), lag[target], 0)
+        self._builder.delay(overlap + returns)
+
+    def layout(
+        self, durations: Sequence[Rows], transfers: Transfers, *, buffered: bool = False
+    ) -> Layout:
+        """The graph in which nodes of rank i take `durations[i]`, and matches take `transfers`.
+
+        Sends that are `buffered` end without waiting for their receiver.
+        """
+        builder = copy(self._builder)
+        builder.duration = np.append(np.concatenate(durations), builder.duration[self._total :])
+        sends = [
+            [buffered and bool(self._ranks[i].trace.nodes.type[row] == NodeType.COMM_SEND)
+             for i, row in match.items()]
+            for match in self._matches
+        ]  # fmt: skip
+        builder.join_ranks(self._members, sends, transfers)
+        plan = Plan(
+            builder.duration, builder.lag, builder.release, builder.source, builder.target,
+            self._total,
+        )  # fmt: skip
+        # Work that meets other ranks has ended when the meeting has.
+        waiting = replace(self._waiting, work=builder.ends_at[self._waiting.work])
+        return Layout(plan, waiting, self._first.tolist(), builder.ends_at[: self._total])
 
 
 class _Builder:
@@ -83,7 +96,7 @@ class _Builder:
     def __init__(
         self, duration: Rows, lag: Rows, release: Rows, source: Rows, target: Rows
     ) -> None:
-        self.duration = duration.copy()
+        self.duration = duration
         self.lag = lag
         self.release = release
         self.source = source

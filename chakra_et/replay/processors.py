@@ -45,63 +45,64 @@ class Stretch:
         return Stretch(parts, np.sqrt(self.transfers * other.transfers))
 
 
-class Timeline:
-    """When all work of all ranks ran, on one clock, in ns; and how far it got by any moment.
-
-    `starts[i]` are those of the nodes of rank i, `parts[i]` the parts of their durations. A
-    transfer runs for `common` from when the last of its members has started; it uses a processor
-    on each of them.
+def users(ranks: Sequence[Columns], of: Sequence[TimeParts], waits: str) -> list[Mask]:
+    """Which parts of each rank use a processor: those of the host that do not wait, communicate or
+    poll.
     """
-
-    def __init__(
-        self,
-        ranks: Sequence[Columns],
-        parts: Sequence[TimeParts],
-        starts: Sequence[Rows],
-        members: Sequence[dict[int, int]],
-        common: Rows,
-        processors: Processors,
-    ) -> None:
-        self.placed = [part.placed(start) for part, start in zip(parts, starts, strict=True)]
-        self.uses = [_uses(*one, processors.waits) for one in zip(ranks, parts, strict=True)]
-        self.met = np.array(
-            [max(int(starts[i][row]) for i, row in rows.items()) for rows in members], np.int64
-        )
-        self.done = self.met + common
-        work = [(b[use], e[use]) for (b, e), use in zip(self.placed, self.uses, strict=True)]
-        begins = np.concatenate([*(begin for begin, _ in work), self.met])
-        ends = np.concatenate([*(end for _, end in work), self.done])
-        wants = np.ones(len(begins), np.int64)
-        wants[len(wants) - len(members) :] = [len(rows) for rows in members]
-        moments = np.concatenate((begins, ends))
-        # A stable sort makes use of the order that ranks have already.
-        order = np.argsort(moments, kind="stable")
-        self.moments = moments[order]
-        wanted = np.cumsum(np.concatenate((wants, -wants))[order])[:-1]
-        rate = np.minimum(processors.count / np.maximum(wanted, 1), 1)
-        self.work: Reals = np.append(0.0, np.cumsum(np.diff(self.moments) * rate))
-
-    def stretch(self) -> Stretch:
-        """How much longer than alone everything took; 1 for what uses no processor."""
-        parts = [
-            np.where(use, self._of(begin, end), 1.0)
-            for (begin, end), use in zip(self.placed, self.uses, strict=True)
-        ]
-        return Stretch(parts, self._of(self.met, self.done))
-
-    def _of(self, begin: Rows, end: Rows) -> Reals:
-        if not len(self.moments):
-            return np.ones(len(begin))
-        took = (end - begin).astype(np.float64)
-        did = np.diff(np.interp((begin, end), self.moments, self.work), axis=0)[0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where((took > 0) & (did > 0), took / did, 1.0)
+    found = []
+    for columns, parts in zip(ranks, of, strict=True):
+        nodes = columns.trace.nodes
+        named = [bool(waits) and re.search(waits, name) is not None for name in nodes.names]
+        idle = np.append(np.array(named, np.bool_)[nodes.name_code], False)
+        host = ~columns.device & ~columns.communication & columns.counts
+        found.append(np.asarray(host[parts.node] & ~idle[parts.owner] & (parts.ns > 0)))
+    return found
 
 
-def _uses(columns: Columns, parts: TimeParts, waits: str) -> Mask:
-    """Which parts use a processor: those of the host that do not wait, communicate or poll."""
-    nodes = columns.trace.nodes
-    found = [bool(waits) and re.search(waits, name) is not None for name in nodes.names]
-    idle = np.append(np.array(found, np.bool_)[nodes.name_code], False)
-    host = ~columns.device & ~columns.communication & columns.counts
-    return np.asarray(host[parts.node] & ~idle[parts.owner] & (parts.ns > 0))
+def stretch(
+    uses: Sequence[Mask],
+    parts: Sequence[TimeParts],
+    starts: Sequence[Rows],
+    members: Sequence[dict[int, int]],
+    common: Rows,
+    count: int,
+) -> Stretch:
+    """How much longer than alone all work took beside each other; 1 for what uses no processor.
+
+    `starts[i]` are those of the nodes of rank i on one clock, in ns, `parts[i]` the parts of their
+    durations, of which those in `uses[i]` take one of `count` processors. A transfer runs for
+    `common` from when the last of its members has started; it uses a processor on each of them.
+    """
+    placed = [part.placed(start) for part, start in zip(parts, starts, strict=True)]
+    met = np.array(
+        [max(int(starts[i][row]) for i, row in rows.items()) for rows in members], np.int64
+    )
+    begins, ends = (
+        np.concatenate([*(one[side][use] for one, use in zip(placed, uses, strict=True)), last])
+        for side, last in ((0, met), (1, met + common))
+    )
+    wants = np.ones(len(begins), np.int64)
+    wants[len(wants) - len(members) :] = [len(rows) for rows in members]
+    longer = _longer(begins, ends, wants, count)
+    borders = np.cumsum([np.count_nonzero(use) for use in uses])
+    *of_ranks, transfers = np.split(longer, borders)
+    found = [np.ones(len(use)) for use in uses]
+    for column, use, values in zip(found, uses, of_ranks, strict=True):
+        column[use] = values
+    return Stretch(found, transfers)
+
+
+def _longer(begins: Rows, ends: Rows, wants: Rows, count: int) -> Reals:
+    """How many times longer than alone each of some intervals lasts, which wants processors."""
+    if not len(begins):
+        return np.ones(0)
+    moments = np.concatenate((begins, ends))
+    # A stable sort makes use of the order that ranks have already.
+    order = np.argsort(moments, kind="stable")
+    wanted = np.cumsum(np.concatenate((wants, -wants))[order])[:-1]
+    rate = np.minimum(count / np.maximum(wanted, 1), 1)
+    passed = np.empty(len(moments))
+    passed[order] = np.append(0.0, np.cumsum(np.diff(moments[order]) * rate))
+    did, took = passed[len(begins) :] - passed[: len(begins)], ends - begins
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((took > 0) & (did > 0), took / did, 1.0)

@@ -21,7 +21,7 @@ from chakra_et.replay.figures import Figures, figures
 from chakra_et.replay.matching import Match
 from chakra_et.replay.meetings import Meetings
 from chakra_et.replay.network import TransferModel
-from chakra_et.replay.planning import Layout, make_plan
+from chakra_et.replay.planning import Layout, Planner
 from chakra_et.replay.processors import Processors
 from chakra_et.replay.resolving import run_resolving
 from chakra_et.replay.settling import settled
@@ -163,7 +163,7 @@ def replay(
     ranks, matches, offsets = met.ranks, met.matches, met.offsets
     parts = [changed_parts(columns, duration, scale) for columns in ranks]
     transfers = transfer_times(ranks, _durations(ranks, parts), offsets, matches, network)
-    timed = partial(_timed, met)
+    timed = partial(_timed, met, Planner(ranks, offsets, met.members))
     if processors is None:
         layout, times = timed(parts, transfers)
     else:
@@ -182,14 +182,16 @@ def _durations(ranks: Sequence[Columns], parts: Sequence[TimeParts]) -> list[Row
     return [part.by_node(len(columns)) for part, columns in zip(parts, ranks, strict=True)]
 
 
-def _timed(met: Meetings, parts: Sequence[TimeParts], transfers: Transfers) -> tuple[Layout, Times]:
+def _timed(
+    met: Meetings, planner: Planner, parts: Sequence[TimeParts], transfers: Transfers
+) -> tuple[Layout, Times]:
     """Lay out the graph with some durations, and run it."""
     durations = _durations(met.ranks, parts)
-    layout = make_plan(met.ranks, durations, met.offsets, met.members, transfers)
+    layout = planner.layout(durations, transfers)
     times = _run(layout)
     if not times.done.all() and met.members:
         # Where sends are followed by receives in a ring, only buffered sends can have run.
-        layout = make_plan(met.ranks, durations, met.offsets, met.members, transfers, buffered=True)
+        layout = planner.layout(durations, transfers, buffered=True)
         times = _run(layout)
     return layout, times
 

@@ -18,7 +18,7 @@ from chakra_et.model import TimeParts
 from chakra_et.replay.engine import Times
 from chakra_et.replay.meetings import Meetings
 from chakra_et.replay.planning import Layout
-from chakra_et.replay.processors import Processors, Stretch, Timeline
+from chakra_et.replay.processors import Processors, Stretch, stretch, users
 from chakra_et.replay.transfers import Transfers
 
 _ROUNDS: Final = 40
@@ -41,6 +41,7 @@ def settled(
     `alone` and `transfers` are what everything takes with a processor to itself.
     """
     parts, now = alone, transfers
+    uses = users(met.ranks, alone, processors.waits)
     by: Stretch | None = None
     layout, times = timed(parts, now)
     for _ in range(_ROUNDS):
@@ -50,8 +51,7 @@ def settled(
             times.start[first : first + len(columns)]
             for first, columns in zip(layout.first, met.ranks, strict=True)
         ]
-        timeline = Timeline(met.ranks, parts, starts, met.members, now.common, processors)
-        found = timeline.stretch()
+        found = stretch(uses, parts, starts, met.members, now.common, processors.count)
         # Half of the way: a step that goes too far would be taken back by the next one.
         by = found if by is None else by.towards(found)
         before = _durations(parts, now)

@@ -9,7 +9,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
 from chakra_et.passes.edit import set_attribute
 from chakra_et.replay.selectors import select
-from chakra_et.whatif.edit import Change, Edit, copied
+from chakra_et.whatif.edit import Change, Edit
 from chakra_et.whatif.values import numbers
 
 _ALL: float = -1.0
@@ -37,7 +37,7 @@ def delay(text: str, selector: str, value: str) -> Edit:
 
 def _delayed(trace: Trace, selector: str, late_ns: int) -> tuple[Trace, int]:
     rows = np.flatnonzero(select(trace, selector))
-    nodes = copied(trace.nodes)
+    nodes = trace.nodes.copied()
     late = trace.nodes.attributes.dense("late_ns", 0, np.int64)[rows] + late_ns
     set_attribute(nodes.attributes, "late_ns", Kind.INT64, rows, late)
     return Trace(nodes, trace.edges, trace.metadata), len(rows)

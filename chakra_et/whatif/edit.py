@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
-from chakra_et.model import Nodes, Trace, TraceSet, set_time_parts
+from chakra_et.model import Trace, TraceSet, set_time_parts
 from chakra_et.replay import Processors, TransferModel
 from chakra_et.replay.columns import Columns, columns_of
 
@@ -100,7 +100,7 @@ def scaled(
 
 def with_parts(trace: Trace, columns: Columns, ns: Rows) -> Trace:
     """The trace with other lengths of its parts of time."""
-    nodes = copied(trace.nodes)
+    nodes = trace.nodes.copied()
     parts = replace(columns.parts, ns=ns)
     nodes.duration_ns[:] = parts.by_node(len(nodes))
     set_time_parts(nodes, parts)
@@ -110,8 +110,3 @@ def with_parts(trace: Trace, columns: Columns, ns: Rows) -> Trace:
 def computes(columns: Columns) -> Mask:
     """The parts of time that are no transfer's."""
     return np.asarray(~columns.communication[columns.parts.node])
-
-
-def copied(nodes: Nodes) -> Nodes:
-    """The same nodes, in columns of their own."""
-    return nodes.take(np.arange(len(nodes)))

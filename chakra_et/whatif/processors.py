@@ -12,7 +12,7 @@ from chakra_et.columns import Rows
 from chakra_et.errors import ChakraError
 from chakra_et.model import UNKNOWN_NS, TraceSet
 from chakra_et.replay.meetings import Meetings
-from chakra_et.replay.processors import Processors, Stretch, Timeline
+from chakra_et.replay.processors import Processors, Stretch, stretch, users
 from chakra_et.whatif.apart import waits_apart
 from chakra_et.whatif.edit import Edit, with_parts
 from chakra_et.whatif.values import whole
@@ -46,9 +46,9 @@ def work_alone(traces: TraceSet, edit: Edit, edits: Sequence[Edit]) -> TraceSet:
     meetings = Meetings.of(waits_apart(traces))
     _refuse(meetings, edit, edits)
     common = meetings.recorded().common
-    stretch = _recorded(meetings, common, edit.processors[0]).stretch()
-    alone = np.rint(common / stretch.transfers).astype(np.int64)
-    return _with_work(meetings, traces, stretch, common - alone)
+    longer = _recorded(meetings, common, edit.processors[0])
+    alone = np.rint(common / longer.transfers).astype(np.int64)
+    return _with_work(meetings, traces, longer, common - alone)
 
 
 def _refuse(meetings: Meetings, edit: Edit, edits: Sequence[Edit]) -> None:
@@ -65,28 +65,29 @@ def _refuse(meetings: Meetings, edit: Edit, edits: Sequence[Edit]) -> None:
         )
 
 
-def _with_work(meetings: Meetings, traces: TraceSet, stretch: Stretch, less: Rows) -> TraceSet:
+def _with_work(meetings: Meetings, traces: TraceSet, longer: Stretch, less: Rows) -> TraceSet:
     """The run with all work as long as alone; `less` is how much shorter transfers are."""
     shorter = [np.zeros(len(columns), np.int64) for columns in meetings.ranks]
     for rows, ns in zip(meetings.members, less.tolist(), strict=True):
         for i, row in rows.items():
             shorter[i][row] = ns
     made = {}
-    for rank, columns, longer, by in zip(
-        traces, meetings.ranks, stretch.parts, shorter, strict=True
+    for rank, columns, of_parts, by in zip(
+        traces, meetings.ranks, longer.parts, shorter, strict=True
     ):
         parts = columns.parts
-        ns = np.rint(parts.ns / longer).astype(np.int64)
+        ns = np.rint(parts.ns / of_parts).astype(np.int64)
         ns -= np.where(parts.own, np.minimum(by[parts.node], ns), 0)
         made[rank] = with_parts(columns.trace, columns, ns)
     return TraceSet(made)
 
 
-def _recorded(meetings: Meetings, common: Rows, processors: Processors) -> Timeline:
-    """When everything ran in the recording."""
+def _recorded(meetings: Meetings, common: Rows, processors: Processors) -> Stretch:
+    """How much longer everything took in the recording than alone."""
     starts = [
         np.where(columns.met == UNKNOWN_NS, columns.begin, columns.met) - offset
         for columns, offset in zip(meetings.ranks, meetings.offsets, strict=True)
     ]
     parts = [columns.parts for columns in meetings.ranks]
-    return Timeline(meetings.ranks, parts, starts, meetings.members, common, processors)
+    uses = users(meetings.ranks, parts, processors.waits)
+    return stretch(uses, parts, starts, meetings.members, common, processors.count)

@@ -19,7 +19,7 @@ from chakra_et.kerneltimes import Calls, KernelTimes, Provenance, calls_of, samp
 from chakra_et.kerneltimes.features import HOST, LINKS
 from chakra_et.model import Trace, TraceSet
 from chakra_et.replay.columns import Columns
-from chakra_et.whatif.edit import Change, Edit, copied, scaled
+from chakra_et.whatif.edit import Change, Edit, scaled
 
 Reals = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint8]
@@ -59,7 +59,7 @@ def table_of(text: str, value: str) -> tuple[KernelTimes, str]:
 
 def _with_times(trace: Trace) -> Trace:
     """A trace whose calls take a nanosecond at least: what takes nothing cannot take longer."""
-    nodes, call_of = copied(trace.nodes), calls_of(trace).call_of
+    nodes, call_of = trace.nodes.copied(), calls_of(trace).call_of
     nodes.duration_ns[(call_of >= 0) & (nodes.duration_ns == 0)] = 1
     return Trace(nodes, trace.edges, trace.metadata)
 
@@ -92,19 +92,20 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
     lengths, path = _parsed(text, value)
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
-        table = KernelTimes.load(path) if path else KernelTimes(samples_of(traces, "run"))
+        before = {rank: calls_of(trace) for rank, trace in traces.items()}
+        table = KernelTimes.load(path) if path else KernelTimes(samples_of(traces, "run", before))
         # Ranks have the same texts.
         longer = cache(partial(_changed, lengths=lengths))
-        changed = {rank: _with_lengths(trace, longer) for rank, trace in traces.items()}
+        changed = TraceSet({rank: _with_lengths(t, longer) for rank, t in traces.items()})
         if not any(_occur(trace, lengths) for trace in traces.values()):
             raise ChakraError(
                 f"{text}: no tensor has a length {' or '.join(map(str, lengths))}",
                 remedy="chakra stats --by shape shows the shapes of operators.",
             )
-        after = {id(trace): changed[rank] for rank, trace in traces.items()}
+        known = {id(changed[rank]): calls for rank, calls in before.items()}
 
         def factors(trace: Trace) -> tuple[Calls, Reals, Codes]:
-            calls, others = calls_of(trace), calls_of(after[id(trace)])
+            calls, others = known[id(trace)], calls_of(trace)
             same = (np.nan_to_num(calls.features) == np.nan_to_num(others.features)).all(1)
             rows = np.flatnonzero(~same)
             now, then = (
@@ -116,9 +117,7 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
                 ratio[rows], source[rows] = now[0] / then[0], np.maximum(now[1], then[1])
             return calls, ratio, source
 
-        made, change = _applied(traces, text, factors)
-        given = {rank: _with_lengths(trace, longer) for rank, trace in made.items()}
-        return TraceSet(given), change
+        return _applied(changed, text, factors)
 
     return Edit(text, apply)
 
@@ -165,7 +164,7 @@ def _parsed(text: str, value: str) -> tuple[dict[int, int], Path | None]:
 
 def _with_lengths(trace: Trace, change: Callable[[bytes], bytes]) -> Trace:
     """A trace whose tensors have other lengths."""
-    nodes = copied(trace.nodes)
+    nodes = trace.nodes.copied()
     # Values, shapes and types of inputs or outputs.
     nodes.texts = [(text[0], change(text[1]), *text[2:]) for text in trace.nodes.texts]
     return Trace(nodes, trace.edges, trace.metadata)
@@ -174,7 +173,8 @@ def _with_lengths(trace: Trace, change: Callable[[bytes], bytes]) -> Trace:
 def _occur(trace: Trace, lengths: Mapping[int, int]) -> bool:
     """Whether any tensor has one of some lengths."""
     gone = dict.fromkeys(lengths, 0)
-    return any(_changed(text[1], gone) != text[1] for text in trace.nodes.texts)
+    shapes = {text[1] for text in trace.nodes.texts}
+    return any(_changed(text, gone) != text for text in shapes)
 
 
 def _changed(text: bytes, lengths: Mapping[int, int]) -> bytes:

@@ -15,7 +15,7 @@ from chakra_et.passes.edit import set_attribute, with_edges, without_nodes
 from chakra_et.replay.columns import columns_of
 from chakra_et.replay.selectors import select
 from chakra_et.tables.places import Places
-from chakra_et.whatif.edit import Change, Edit, copied, with_parts
+from chakra_et.whatif.edit import Change, Edit, with_parts
 from chakra_et.whatif.recorded.transfers import common_times
 from chakra_et.whatif.values import number
 
@@ -113,7 +113,7 @@ def _merged(
     if not gone.any():
         return trace, 0, 0, 0
     columns = columns_of(trace)
-    nodes = copied(trace.nodes)
+    nodes = trace.nodes.copied()
     total, kept = np.zeros(len(nodes), np.int64), rows[~gone]
     np.add.at(total, into, nodes.attributes.dense("comm_size", 0, np.int64)[rows])
     set_attribute(nodes.attributes, "comm_size", Kind.INT64, kept, total[kept])

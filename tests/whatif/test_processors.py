@@ -21,7 +21,10 @@ CLOCK = 7_777
 
 
 def two_ranks(
-    before: tuple[int, int] = (1000, 1000), beside: int = 500, moved: int = 300
+    before: tuple[int, int] = (1000, 1000),
+    beside: int = 500,
+    moved: int = 300,
+    begin: int = 1_000_000,
 ) -> TraceSet:
     """Ranks that work, ask a worker for a transfer, work beside it, and wait for it: recorded as
     if each had processors enough.
@@ -29,7 +32,7 @@ def two_ranks(
     met = max(before)
     made = []
     for rank, first in enumerate(before):
-        at = 1_000_000 + CLOCK * rank
+        at = begin + CLOCK * rank
         end = max(first + beside, met + moved)
         made.append(linked(
             [
@@ -66,6 +69,11 @@ def test_threads_and_transfers_get_equal_parts_of_the_processors() -> None:
     assert took(shared(4, two_ranks())) == [1000, 500, 300, 10]
     # One processor does one thing after the other.
     assert spans(shared(1, two_ranks())) == pytest.approx([2 * 1810] * 2, abs=4)
+
+
+def test_clocks_that_count_from_1970_lose_no_nanosecond() -> None:
+    today = two_ranks(begin=1_790_000_000_123_456_789)
+    assert took(shared(2, today)) == took(shared(2, two_ranks()))
 
 
 def test_what_waits_without_a_processor_takes_none_from_others() -> None:

@@ -10,7 +10,6 @@ from chakra_et.columns import Rows
 from chakra_et.kerneltimes import KernelTimes, Provenance, calls_of
 from chakra_et.kerneltimes.features import LINKS, Features, Key
 from chakra_et.model import Trace
-from chakra_et.whatif.edit import copied
 
 BY_TABLE: Final = "by the table"
 
@@ -28,7 +27,7 @@ class TableTimes:
         """The time of a node, and where it comes from; None where the table does not tell."""
         if self._trace is not trace:
             # What nodes take is not there yet, and nothing may remember it.
-            calls = calls_of(Trace(copied(trace.nodes), trace.edges, trace.metadata))
+            calls = calls_of(Trace(trace.nodes.copied(), trace.edges, trace.metadata))
             self._trace, self._calls = trace, (calls.keys, calls.features, calls.call_of)
         keys, features, call_of = self._calls
         call = int(call_of[row])
