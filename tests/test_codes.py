@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.codes import codes, distinct, row_keys
+from chakra_et.codes import codes, distinct, order_of, row_keys
 from chakra_et.columns import EVER, NEVER, Growing
 
 NUMBER = st.one_of(
@@ -54,3 +54,9 @@ def test_a_growing_column_holds_all_pieces_in_order(pieces):
         columns.put("a", np.array(piece, np.int32))
     assert columns.column("a").tolist() == [value for piece in pieces for value in piece]
     assert columns.column("b", np.uint8).dtype == np.uint8
+
+
+@given(ROWS)
+def test_an_order_is_that_of_rows_and_keeps_equal_ones(rows):
+    expected = sorted(range(len(rows)), key=lambda place: rows[place])
+    assert order_of(*columns(rows)).tolist() == expected

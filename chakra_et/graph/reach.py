@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, order_of
 from chakra_et.columns import Rows
 
 
@@ -15,7 +15,7 @@ def last_awaited(lane: Rows, place: Rows, source: Rows, target: Rows, of: int) -
     lane wait for each other. The edges are those between lanes. A path need not come back to a lane
     that it has left, so there are as many rounds as lanes, at most; each is linear.
     """
-    order = np.lexsort((place, lane))
+    order = order_of(lane, place)
     # A running maximum for each lane: lanes are moved apart by more than any place.
     apart = codes(lane[order]) * (int(place.max(initial=0)) + 2)
     reached: Rows = np.where(lane == of, place, -1)

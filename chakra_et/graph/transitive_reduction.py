@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import distinct
+from chakra_et.codes import begins, distinct, order_of
 from chakra_et.columns import Mask, Rows
 from chakra_et.graph.adjacency import edge_rows
 from chakra_et.graph.order import topological_order
@@ -72,7 +72,7 @@ def chains(count: int, source: Rows, target: Rows, in_order: Mask) -> tuple[Rows
     the first from its source and the first into its target.
     """
     rows = np.flatnonzero(in_order)
-    rows = rows[np.lexsort((source[rows], target[rows]))]
+    rows = rows[order_of(target[rows], source[rows])]
     rows = rows[np.unique(source[rows], return_index=True)[1]]
     rows = rows[np.unique(target[rows], return_index=True)[1]]
     linked = np.zeros(len(source), np.bool_)
@@ -113,8 +113,8 @@ def _outdone(chain: Rows, source: Rows, target: Rows) -> Mask:
     It comes from the same node or a later one, and leads to the same or an earlier one. Most
     edges that can be left out are of this kind, and are found without walking.
     """
-    order = np.lexsort((-source, target, chain[target], chain[source]))
-    pair = np.cumsum(_begins(chain[source][order], chain[target][order])) - 1
+    order = order_of(chain[source], chain[target], target, -source)
+    pair = np.cumsum(begins(chain[source][order], chain[target][order])) - 1
     # Later pairs of chains count more than any node, so that a running maximum begins anew.
     key = pair * (len(chain) + 1) + source[order] + 1
     before = np.append(-1, np.maximum.accumulate(key)[:-1])[: len(key)]
@@ -123,18 +123,19 @@ def _outdone(chain: Rows, source: Rows, target: Rows) -> Mask:
     return result
 
 
-def _begins(*columns: Rows) -> Mask:
-    """Where a row of columns differs from the one before."""
-    differs = np.ones(len(columns[0]), np.bool_)
-    differs[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    return differs
-
-
 def _beside_others(source: Rows, target: Rows, linked: Mask, sources: Rows, targets: Rows) -> Mask:
-    """Which edges across chains have another edge beside them at both of their ends."""
-    leaving = np.bincount(np.append(source, sources[linked]), minlength=0)
-    coming = np.bincount(np.append(target, targets[linked]), minlength=0)
-    return (leaving[source] > 1) & (coming[target] > 1)
+    """Which edges across chains may have a path beside them.
+
+    One begins with an edge to a node before their target, and ends with one from a node behind
+    their source.
+    """
+    count = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
+    first, last = np.full(count, count), np.full(count, -1)
+    leaving, coming = np.append(source, sources[linked]), np.append(target, targets[linked])
+    np.minimum.at(first, leaving, coming)
+    np.maximum.at(last, coming, leaving)
+    beside: Mask = (first[source] < target) & (last[target] > source)
+    return beside
 
 
 def _reached(chain: Rows, source: Rows, target: Rows, asked: Mask) -> Rows:
@@ -145,7 +146,7 @@ def _reached(chain: Rows, source: Rows, target: Rows, asked: Mask) -> Rows:
     if not asked.any():
         return np.zeros(0, np.int64)
     near = np.flatnonzero(_between_ends(source, target, asked))
-    near = near[np.lexsort((source[near], target[near]))]
+    near = near[order_of(target[near], source[near])]
     source, target, asked = source[near], target[near], asked[near]
     found: list[int] = []
     wanted = np.unique(source[asked])

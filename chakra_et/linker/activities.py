@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.recording import HostTrace, Role
@@ -111,5 +112,5 @@ def begin_order(host: HostTrace, caller: Rows) -> Rows:
             break
         begun, depth = earlier, deeper
     place = np.empty(len(host), np.int64)
-    place[np.lexsort((host.id, depth, begun))] = np.arange(len(host))
+    place[order_of(begun, depth, host.id)] = np.arange(len(host))
     return place

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import order_of
 from chakra_et.definitions import EdgeKind
 
 
@@ -69,7 +70,7 @@ class Edges:
     ) -> npt.NDArray[np.int64]:
         """The places of edges in the order in which rows hold them, each edge once."""
         call = kind == EdgeKind.CALL
-        order = np.lexsort((source, ~call, target))  # which is stable
+        order = order_of(target, ~call, source)  # which is stable
         t, s, c = target[order], source[order], call[order]
         first = np.ones(len(order), np.bool_)
         first[1:] = (t[1:] != t[:-1]) | (s[1:] != s[:-1]) | (c[1:] != c[:-1])

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import order_of
 from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
 
@@ -117,7 +118,7 @@ def time_parts(nodes: Nodes) -> TimeParts:
     rows = np.arange(count)
     everyone = np.concatenate((node, rows))
     place = np.concatenate((np.where(before, 0, 2), np.ones(count, np.int64)))
-    order = np.lexsort((place, everyone))
+    order = order_of(everyone, place)
     return TimeParts(
         everyone[order], np.concatenate((owner, rows))[order], np.concatenate((ns, own))[order]
     )

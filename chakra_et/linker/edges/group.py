@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.communication import Communication
@@ -28,7 +29,7 @@ def group_edges(
     issued_ns = table.start_ns.copy()
     told = workers.asked != NO_ROW
     issued_ns[workers.transfers[told]] = table.start_ns[workers.asked[told]]
-    order = np.lexsort((table.start_ns[rows], issued_ns[rows], group.ravel()))
+    order = order_of(group.ravel(), issued_ns[rows], table.start_ns[rows])
     rows, group = rows[order], group.ravel()[order]
     follows = (group[1:] == group[:-1]) & (table.end_ns[rows][:-1] <= table.start_ns[rows][1:])
     by_worker = np.isin(rows, workers.transfers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.linker.activities import Activities, begin_order
 from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
@@ -27,7 +28,7 @@ def program_edges(table: Activities, recording: Recording) -> EdgeList:
 def _by_numbers(table: Activities, host: HostTrace) -> EdgeList:
     operations = np.flatnonzero(~host.is_root)
     begun = begin_order(host, table.caller)[operations]
-    order = operations[np.lexsort((begun, host.thread[operations]))]
+    order = operations[order_of(host.thread[operations], begun)]
     thread = host.thread[order]
     neighbours = np.flatnonzero(thread[1:] == thread[:-1])
     return EdgeList.by(Evidence.PROGRAM_NUMBERS, order[neighbours], order[neighbours + 1])

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -159,7 +159,7 @@ def _of_launched(table: Activities, names: Rows, launcher: Rows, number: Rows) -
     rows = rows[number[launcher[rows]] != NO_ROW]
     if len(rows) == 0:
         return
-    rows = rows[np.lexsort((table.start_ns[rows], table.lane[rows], launcher[rows]))]
+    rows = rows[order_of(launcher[rows], table.lane[rows], table.start_ns[rows])]
     first = np.flatnonzero(np.diff(launcher[rows], prepend=NO_ROW))
     lengths = np.diff(np.append(first, len(rows)))
     among = np.arange(len(rows)) - np.repeat(first, lengths)

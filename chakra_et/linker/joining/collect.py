@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.evidence import Evidence
@@ -94,5 +94,5 @@ def _order_on_threads(table: Activities, device: DeviceTrace) -> Rows:
     """Timed host activities by lane and start; where starts are equal, callers come first."""
     rows = np.flatnonzero(table.timed_host)
     record = table.record[rows]
-    keys = (ties(device, record), table.role[rows], table.start_ns[rows], table.lane[rows])
-    return rows[np.lexsort(keys)]
+    keys = (table.lane[rows], table.start_ns[rows], table.role[rows], ties(device, record))
+    return rows[order_of(*keys)]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes, row_keys
+from chakra_et.codes import codes, order_of, row_keys
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.joining.nesting import enclosing
@@ -42,7 +42,7 @@ def open_at(table: Activities, device: DeviceTrace, rows: Rows, ends: Ends) -> R
     # An activity is open at its last nanosecond, too.
     end = np.append(table.end_ns[ordered] + 1, ends.time_ns)
     # Of what begins at the same time, operations come first, and those around before those inside.
-    around = enclosing(thread, begin, end, np.lexsort((begin, thread)))[count:]
+    around = enclosing(thread, begin, end, order_of(thread, begin))[count:]
     return np.where(around == NO_ROW, NO_ROW, ordered[around])
 
 

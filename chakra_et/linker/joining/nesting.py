@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NEVER, NO_ROW, Rows
 from chakra_et.kernel import kernel
 from chakra_et.recording import DeviceTrace, Role
@@ -16,7 +17,7 @@ def ties(device: DeviceTrace, rows: Rows) -> Rows:
     tells. Where a file is not in that order, the longer one is taken to enclose the shorter.
     """
     ops = device.rows(Role.OP)
-    by_thread = ops[np.lexsort((ops, device.tid[ops], device.pid[ops]))]
+    by_thread = ops[order_of(device.pid[ops], device.tid[ops], ops)]
     pid, tid, start = device.pid[by_thread], device.tid[by_thread], device.start_ns[by_thread]
     same = (pid[1:] == pid[:-1]) & (tid[1:] == tid[:-1])
     if np.all(start[1:][same] >= start[:-1][same]):

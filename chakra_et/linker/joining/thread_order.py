@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.linker.joining.iterations import LONGER, Iterations, Pairs, find_iterations
@@ -49,7 +50,7 @@ def _threads(device: DeviceTrace) -> list[Rows]:
     threads = []
     for pid, tid in np.unique(np.stack((device.pid[ops], device.tid[ops])), axis=1).T.tolist():
         rows = ops[(device.pid[ops] == pid) & (device.tid[ops] == tid)]
-        threads.append(rows[np.lexsort((ties(device, rows), device.start_ns[rows]))])
+        threads.append(rows[order_of(device.start_ns[rows], ties(device, rows))])
     return threads
 
 

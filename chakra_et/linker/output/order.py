@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities, begin_order
 from chakra_et.linker.communication.workers import Workers
@@ -43,7 +44,7 @@ def issue_order(
     place[table.host_order] = np.arange(len(table.host_order))
     place[work] = np.arange(len(work))
     untimed: Mask = (table.lane == NO_ROW) & ~table.work
-    order: Rows = np.lexsort((begun, place, ~untimed, given, ~table.joins, key))
+    order: Rows = order_of(key, ~table.joins, given, ~untimed, place, begun)
     return order
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList, in_time
@@ -103,7 +104,7 @@ def _released(table: Activities, device: DeviceTrace | None) -> Rows:
 def _filled(table: Activities, rows: Rows, ready: Rows) -> Mask:
     """Which of some late works had others at work on their device from when they were ready on."""
     work = np.flatnonzero(table.work)
-    order = work[np.lexsort((table.start_ns[work], table.device[work]))]
+    order = work[order_of(table.device[work], table.start_ns[work])]
     result = np.zeros(len(table), np.bool_)
     for mine in np.split(order, np.flatnonzero(np.diff(table.device[order])) + 1):
         until = np.maximum.accumulate(table.end_ns[mine])

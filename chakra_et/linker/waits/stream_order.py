@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import EVER, Rows
 from chakra_et.linker.activities import Activities
 
@@ -23,8 +24,8 @@ def stream_order(table: Activities) -> StreamOrder:
     rows = np.flatnonzero(table.work)
     launched = table.start_ns[table.launch[rows]]
     launched[table.launch[rows] < 0] = EVER
-    keys = (table.record[rows], launched, table.end_ns[rows], table.start_ns[rows])
-    order = rows[np.lexsort((*keys, table.lane[rows]))]
+    keys = (table.start_ns[rows], table.end_ns[rows], launched, table.record[rows])
+    order = rows[order_of(table.lane[rows], *keys)]
     return StreamOrder(order, int(np.count_nonzero(overlaps(table, order) > 0)))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, order_of
 from chakra_et.columns import EVER, NEVER, Mask, Rows
 from chakra_et.linker.time.held import LAG_NS
 from chakra_et.recording import DeviceTrace, Kind, Role
@@ -40,7 +40,7 @@ def _behind_on_stream(device: DeviceTrace, within: Mask, released: Rows) -> None
         device.devices(work),
         device.streams(work),
     )
-    order = np.lexsort((device.start_ns[work], stream))
+    order = order_of(stream, device.start_ns[work])
     work, stream = work[order], stream[order]
     start, end = device.start_ns[work], device.start_ns[work] + device.duration_ns[work]
     mine, follows = within[work], np.append(False, stream[1:] == stream[:-1])
@@ -60,7 +60,7 @@ def _launched(device: DeviceTrace, work: Rows) -> Rows:
     calls = device.rows(Role.CALL)
     calls = calls[device.correlation[calls] > 0]
     ends = device.start_ns[calls] + device.duration_ns[calls]
-    order = np.lexsort((ends, device.correlation[calls]))
+    order = order_of(device.correlation[calls], ends)
     ids = np.append(device.correlation[calls][order], NEVER)
     place = np.searchsorted(ids, device.correlation[work], "right") - 1
     found = (place >= 0) & (ids[place] == device.correlation[work])

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, order_of
 from chakra_et.columns import NEVER, NO_ROW, Mask, Rows, count_up
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.linker.communication.communication import Communication
@@ -67,7 +67,7 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     used = (found.writes | ~idle) & ~_done_by_callees(found, tree, seen, launched)
     found = found.select(used)
     when = np.where(found.writes, 2 * tree.last_begun[found.node] + 1, 2 * tree.begun[found.node])
-    return found.select(np.lexsort((-tree.begun[found.node], when, found.memory)))
+    return found.select(order_of(found.memory, when, -tree.begun[found.node]))
 
 
 @dataclass
@@ -223,7 +223,7 @@ def _done_by_callees(found: Accesses, tree: CallTree, seen: Mask, launched: Mask
 def _again_below(found: Accesses, tree: CallTree, rows: Rows, counts: Mask) -> Mask:
     """For some accesses, whether one that `counts`, of something called, is to the same memory."""
     memory, position = found.memory[rows], tree.position[found.node[rows]]
-    order = np.lexsort((position, memory))
+    order = order_of(memory, position)
     width = len(tree.position) + 1
     key = (memory * width + position)[order]
     those = key[counts[order]]

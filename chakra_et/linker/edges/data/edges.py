@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW, Mask, Rows, count_up, no_rows
 from chakra_et.graph import last_awaited
 from chakra_et.linker.activities import Activities, begin_order
@@ -110,7 +111,7 @@ def last_writers(found: Accesses) -> tuple[Rows, Rows, Mask]:
     The third column marks pairs of memory that was taken as a whole.
     """
     part, row, whole = _parts(found)
-    order = np.lexsort((row, part))
+    order = order_of(part, row)
     part, row, whole = part[order], row[order], whole[order]
     writes = found.writes[row]
     place = np.arange(len(row))
@@ -161,7 +162,7 @@ def _lives(found: Accesses) -> Rows:
 def _between_borders(life: Rows, begin: Rows, end: Rows) -> tuple[Rows, Rows]:
     """The first stretch between borders that each access touches, and how many."""
     lives, borders = np.append(life, life), np.append(begin, end)
-    order = np.lexsort((borders, lives))
+    order = order_of(lives, borders)
     new = np.ones(len(order), np.bool_)
     lives, borders = lives[order], borders[order]
     new[1:] = (lives[1:] != lives[:-1]) | (borders[1:] != borders[:-1])
@@ -173,7 +174,7 @@ def _between_borders(life: Rows, begin: Rows, end: Rows) -> tuple[Rows, Rows]:
 
 def _distinct(source: Rows, target: Rows, evidence: Codes) -> EdgeList:
     """Each edge once, with the best of its evidences."""
-    order = np.lexsort((evidence, target, source))
+    order = order_of(source, target, evidence)
     source, target, evidence = source[order], target[order], evidence[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])

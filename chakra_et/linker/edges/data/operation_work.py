@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 
@@ -47,7 +48,7 @@ def operation_work(table: Activities, caller: Rows, operations: Mask) -> Operati
     work = np.flatnonzero(table.work & (table.launch != NO_ROW))
     mine = owner[table.launch[work]]
     work, mine = work[mine != NO_ROW], mine[mine != NO_ROW]
-    order = np.lexsort((table.end_ns[work], table.start_ns[table.launch[work]]))
+    order = order_of(table.start_ns[table.launch[work]], table.end_ns[work])
     first, last = (np.full(len(operations), NO_ROW, np.int64) for _ in range(2))
     first[mine[order[::-1]]] = work[order[::-1]]
     last[mine[order]] = work[order]

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import distinct, row_keys
+from chakra_et.codes import distinct, order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -156,7 +156,7 @@ def graph_edges(table: Activities, launched: Launched, told: Rows) -> EdgeList:
 
 def _previous_launch(thread: Rows, asked: Rows) -> Rows:
     """When each launch's thread made its launch before (equal times are one launch)."""
-    order = np.lexsort((asked, thread))
+    order = order_of(thread, asked)
     thread, asked = thread[order], asked[order]
     begins_thread = np.append(True, thread[1:] != thread[:-1])[: len(order)]
     begins = np.flatnonzero(begins_thread | np.append(True, asked[1:] != asked[:-1])[: len(order)])
@@ -239,7 +239,7 @@ def unexplained(table: Activities, launched: Launched) -> Rows:
 
 
 def _launches_on_several_streams(launch: Rows, lane: Rows) -> Rows:
-    order = np.argsort(row_keys(launch, lane), kind="stable")
+    order = order_of(launch, lane)
     launch, lane = launch[order], lane[order]
     several = distinct(launch[1:][(launch[1:] == launch[:-1]) & (lane[1:] != lane[:-1])])
     return np.asarray(several[several != NO_ROW])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows, no_rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers, around
@@ -91,7 +92,7 @@ def _next_starts(table: Activities, lanes: Rows, times_ns: Rows) -> Rows:
 def _last_ends(table: Activities, lanes: Rows, times_ns: Rows) -> Rows:
     """When something other than an annotation last ended on each lane by a time, or `UNTIMED`."""
     does = table.host_order[~table.annotates[table.host_order]]
-    does = does[np.lexsort((table.end_ns[does], table.lane[does]))]
+    does = does[order_of(table.lane[does], table.end_ns[does])]
     lane, end = table.lane[does], table.end_ns[does]
     place = search_in_lanes(lane, end, lanes, times_ns, "right") - 1
     found = place >= 0

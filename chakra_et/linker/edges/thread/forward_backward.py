@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import codes, row_keys
+from chakra_et.codes import codes, order_of, row_keys
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edges.thread.backward_names import pairs_by_name
@@ -116,7 +116,7 @@ def _take(
     waits = np.flatnonzero(table.lane[source] != table.lane[target])
     # Of several inside an operation, the first in time counts. All climb one step at a time, and
     # one that comes to where an earlier one has been goes no further.
-    first = waits[np.lexsort((-waits, table.start_ns[target[waits]]))]
+    first = waits[order_of(table.start_ns[target[waits]], -waits)]
     by_turn = np.full(len(table), len(first), np.int64)
     turn, outer = np.arange(len(first)), table.nested_in[target[first]]
     while len(turn):

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import order_of
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -161,7 +162,7 @@ def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Ro
     asked, transfers = workers.asked[told], workers.transfers[told]
     if len(transfers) == 0:
         return transfers, transfers
-    order = np.lexsort((table.end_ns[transfers], table.lane[asked]))
+    order = order_of(table.lane[asked], table.end_ns[transfers])
     asked, transfers = asked[order], transfers[order]
     waits = workers.waits
     until = np.minimum(table.end_ns[waits], end_ns[waits])
@@ -183,7 +184,7 @@ def _busy_until(order: Rows, table: Activities, following: Rows, last: Mask) -> 
     begins = np.flatnonzero(np.append(True, last[:-1]))
     does = np.where(table.annotates, UNTIMED, table.end_ns)[order]
     # Lanes ascend in the order of places, and so they do where ends are sorted within each.
-    ends = does[np.lexsort((does, lane))]
+    ends = does[order_of(lane, does)]
     place = search_in_lanes(lane, ends, lane, np.where(last, NEVER, following)) - 1
     first = np.repeat(begins, np.diff(np.append(begins, len(order))))
     until = np.where(place >= first, ends[np.maximum(place, 0)], UNTIMED)
@@ -273,7 +274,7 @@ def _ended_elsewhere(
     mine = np.flatnonzero(np.isin(lane, lanes))
     if not len(mine):
         return np.full(len(when), UNTIMED, np.int64), np.full(len(when), NO_ROW, np.int64)
-    mine = mine[np.lexsort((-lane[mine], end[mine]))]
+    mine = mine[order_of(end[mine], -lane[mine])]
     lane, end = lane[mine], end[mine]
     # Where the last end is on the own lane, that before the run of ends on it counts.
     begins = np.flatnonzero(np.append(True, lane[1:] != lane[:-1]))
