@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -54,19 +53,17 @@ class Facts:
         filled = self.kind is None and other.kind is not None
         if filled:
             self.name = other.name
+        mine, theirs = vars(self), vars(other)
         for name in _MERGED:
-            value = getattr(other, name)
-            if value is not None and getattr(self, name) is None:
-                setattr(self, name, value)
+            if mine[name] is None and theirs[name] is not None:
+                mine[name] = theirs[name]
                 filled = True
         if filled:
             self.sources += other.sources
 
     def copy(self) -> Facts:
         """The same, for somebody who adds what else is told."""
-        same = copy(self)
-        same.sources = [*self.sources]
-        return same
+        return Facts(**vars(self) | {"sources": [*self.sources]})
 
 
 _MERGED: Final = tuple(item.name for item in fields(Facts) if item.name != "sources")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from chakra_et.columns import NO_ROW
@@ -34,8 +35,9 @@ def told_by_operations_around(views: Views, row: int, dtype: str | None) -> Iter
     for _ in range(ANCESTORS):
         if caller == NO_ROW:
             return
-        facts = _told_by_name(views.name(caller))
-        if facts is not None:
+        told = _told_by_name(views.name(caller))
+        if told is not None:
+            facts = told.copy()
             facts.size_bytes = _input_bytes(views, caller, facts, dtype)
             yield facts
         caller = int(views.table.caller[caller])
@@ -46,16 +48,19 @@ def told_by_request(views: Views, row: int) -> Facts:
 
     Only the root of a scatter has input; the others bring the buffer into which they receive.
     """
-    facts = _told_by_name(views.name(row))
-    if facts is None or not isinstance(facts.kind, CollectiveType):
+    told = _told_by_name(views.name(row))
+    if told is None or not isinstance(told.kind, CollectiveType):
         return Facts()
+    facts = told.copy()
     facts.size_bytes = _input_bytes(views, row, facts, None)
     if facts.kind is CollectiveType.SCATTER and not facts.size_bytes:
         facts.size_bytes = total(views.argument_bytes_of(row)[:1])
     return facts
 
 
+@lru_cache(1 << 12)
 def _told_by_name(name: str) -> Facts | None:
+    """What a name tells; whoever adds what else is told takes a copy."""
     match = ANNOTATION.match(name) or COLLECTIVE_OPERATION.match(name)
     if match is None or operation(match["name"]) is None:
         return None

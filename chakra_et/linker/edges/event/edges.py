@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import distinct, order_of
-from chakra_et.columns import NO_ROW, UNTIMED, Rows
+from chakra_et.codes import begins, distinct, order_of
+from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows, count_up
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
 from chakra_et.linker.evidence import Evidence
@@ -83,44 +83,46 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
     since = _previous_launch_there(table, launched, work, thread, asked)
     possible = _calls_between(times, thread, asked, since)
     late = unexplained(table, launched)
-    edges: list[tuple[int, int, Evidence]] = []
-    for place in np.flatnonzero(possible > 0).tolist():
-        target = int(work[place])
-        found = _ended_before(
-            table, launched, target, _last_call(times, thread, asked, place), late[target] > SOON_NS
-        )
-        by = Evidence.EVENT_CALL
-        if between[place] == 0:
-            by = Evidence.EVENT_CALL_TIMES
-            soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
-            found = found[soon & (late[target] > SOON_NS)][:1]
-        chosen = found[: max(1, int(between[place]))].tolist()
-        edges += [(source, target, by) for source in chosen]
-    for call in _last_of_their_thread(table, calls, thread, asked):
-        for target in _next_everywhere(table, launched, call):
-            if late[target] <= SOON_NS:
-                continue
-            found = _ended_before(table, launched, target, int(table.start_ns[call]), True)
-            soon = table.start_ns[target] - table.end_ns[found] <= SOON_NS
-            chosen = found[soon][:1].tolist()
-            edges += [(source, target, Evidence.EVENT_CALL_TIMES) for source in chosen]
-    return _edges(edges)
+    asking = np.flatnonzero(possible > 0)
+    target, certain = work[asking], between[asking] > 0
+    called = _last_call(times, thread[asking], asked[asking])
+    shown = late[target] > SOON_NS
+    query, source = _ended_before(table, launched, target, called, shown)
+    use = certain[query] | (shown[query] & _soon(table, source, target[query]))
+    use[use] = count_up(np.bincount(query[use])) < np.maximum(between[asking], 1)[query[use]]
+    by = np.where(certain, Evidence.EVENT_CALL, Evidence.EVENT_CALL_TIMES).astype(np.uint8)
+    query, source = query[use], source[use]
+    told = EdgeList(EdgeKind.EVENT, source, target[query], by[query])
+    left = _last_of_their_thread(table, calls, thread, asked)
+    return EdgeList.joined([told, _next_everywhere(table, launched, left, late)])
 
 
-def _last_of_their_thread(table: Activities, calls: Rows, thread: Rows, asked: Rows) -> list[int]:
+def _soon(table: Activities, source: Rows, target: Rows) -> Mask:
+    """Which work began soon after other work had ended."""
+    soon: Mask = table.start_ns[target] - table.end_ns[source] <= SOON_NS
+    return soon
+
+
+def _last_of_their_thread(table: Activities, calls: Rows, thread: Rows, asked: Rows) -> Rows:
     """The calls after which their thread launches nothing: they are about another one's work."""
     last_launch = np.full(int(table.lane.max()) + 1, UNTIMED, np.int64)
     np.maximum.at(last_launch, thread, asked)
-    left: list[int] = calls[table.start_ns[calls] > last_launch[table.lane[calls]]].tolist()
+    left: Rows = calls[table.start_ns[calls] > last_launch[table.lane[calls]]]
     return left
 
 
-def _next_everywhere(table: Activities, launched: Launched, call: int) -> list[int]:
-    """The first work that is launched on each stream after a call."""
-    asked = np.full(len(launched.lanes), table.start_ns[call], np.int64)
-    following = launched.first_after(launched.lanes, asked)
-    found: list[int] = following[following != NO_ROW].tolist()
-    return found
+def _next_everywhere(table: Activities, launched: Launched, calls: Rows, late: Rows) -> EdgeList:
+    """Edges into the first work that is launched on each stream after a call, if it is late."""
+    count = len(launched.lanes)
+    asked = np.repeat(table.start_ns[calls], count)
+    target = launched.first_after(np.tile(launched.lanes, len(calls)), asked)
+    use = (target != NO_ROW) & (late[target] > SOON_NS)
+    target, asked = target[use], asked[use]
+    query, source = _ended_before(table, launched, target, asked, np.ones(len(target), np.bool_))
+    soon = _soon(table, source, target[query])
+    query, source = query[soon], source[soon]
+    first = begins(query)
+    return EdgeList.by(Evidence.EVENT_CALL_TIMES, source[first], target[query[first]])
 
 
 def graph_edges(table: Activities, launched: Launched, told: Rows) -> EdgeList:
@@ -183,33 +185,38 @@ def _calls_between(times: dict[int, Rows], thread: Rows, until: Rows, since: Row
     return count
 
 
-def _last_call(times: dict[int, Rows], thread: Rows, asked: Rows, place: int) -> int:
-    when = times[int(thread[place])]
-    return int(when[np.searchsorted(when, asked[place]) - 1])
+def _last_call(times: dict[int, Rows], thread: Rows, asked: Rows) -> Rows:
+    """When each thread made the last of its calls before a time; there is one."""
+    last = np.empty(len(thread), np.int64)
+    for lane, when in times.items():
+        mine = thread == lane
+        last[mine] = when[np.searchsorted(when, asked[mine]) - 1]
+    return last
 
 
 def _ended_before(
-    table: Activities, launched: Launched, target: int, asked: int, shown: bool
-) -> Rows:
-    """The last work launched elsewhere before a time, if it ended before `target`; latest first.
+    table: Activities, launched: Launched, target: Rows, asked: Rows, shown: Mask
+) -> tuple[Rows, Rows]:
+    """The last work launched on each other stream before a time, if it ended before `target`.
 
+    The first column is the place of the target, ascending; of one target, what ended last is first.
     If the times show that something was waited for (`shown`), earlier work of a stream counts too:
     asynchronous communication is waited for when more of it is under way.
     """
-    others = launched.lanes[launched.lanes != table.lane[target]]
-    last = launched.last_before(others, np.full(len(others), asked, np.int64))
-    last = last[last != NO_ROW]
-    begins = table.start_ns[target]
-    ended = table.end_ns[last] <= begins
-    found = [last[ended]]
-    if shown:
-        earlier = [
-            _ended_earlier(table, launched, row, int(begins)) for row in last[~ended].tolist()
-        ]
-        found.append(np.array([row for row in earlier if row != NO_ROW], np.int64))
-    rows = np.concatenate(found)
-    latest_first: Rows = rows[np.argsort(-table.end_ns[rows], kind="stable")]
-    return latest_first
+    count = len(launched.lanes)
+    query, lanes = np.repeat(np.arange(len(target)), count), np.tile(launched.lanes, len(target))
+    last = launched.last_before(lanes, asked[query])
+    other = np.flatnonzero((lanes != table.lane[target[query]]) & (last != NO_ROW))
+    query, last = query[other], last[other]
+    begin = table.start_ns[target[query]]
+    running = table.end_ns[last] > begin
+    earlier = np.flatnonzero(running & shown[query])
+    for place in earlier.tolist():
+        last[place] = _ended_earlier(table, launched, int(last[place]), int(begin[place]))
+    running[earlier] = last[earlier] == NO_ROW
+    query, last, later = query[~running], last[~running], np.isin(np.flatnonzero(~running), earlier)
+    order = order_of(query, -table.end_ns[last], later)
+    return query[order], last[order]
 
 
 def _ended_earlier(table: Activities, launched: Launched, row: int, time: int) -> int:
