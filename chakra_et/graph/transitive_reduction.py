@@ -73,8 +73,8 @@ def chains(count: int, source: Rows, target: Rows, in_order: Mask) -> tuple[Rows
     """
     rows = np.flatnonzero(in_order)
     rows = rows[order_of(target[rows], source[rows])]
-    rows = rows[np.unique(source[rows], return_index=True)[1]]
-    rows = rows[np.unique(target[rows], return_index=True)[1]]
+    for column in (source, target):
+        rows = rows[_is_first(column[rows], count)]
     linked = np.zeros(len(source), np.bool_)
     linked[rows] = True
     first = np.arange(count)
@@ -83,6 +83,15 @@ def chains(count: int, source: Rows, target: Rows, in_order: Mask) -> tuple[Rows
     while not np.array_equal(first, further := first[first]):
         first = further
     return np.cumsum(first == np.arange(count))[first] - 1, linked
+
+
+def _is_first(values: Rows, count: int) -> Mask:
+    """Which of some numbers below `count` do not stand further before."""
+    places = np.arange(len(values))
+    first = np.empty(count, np.int64)
+    first[values[::-1]] = places[::-1]
+    found: Mask = first[values] == places
+    return found
 
 
 def implied(
@@ -131,9 +140,10 @@ def _beside_others(source: Rows, target: Rows, linked: Mask, sources: Rows, targ
     """
     count = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
     first, last = np.full(count, count), np.full(count, -1)
-    leaving, coming = np.append(source, sources[linked]), np.append(target, targets[linked])
-    np.minimum.at(first, leaving, coming)
-    np.maximum.at(last, coming, leaving)
+    along = np.flatnonzero(linked)
+    first[sources[along]], last[targets[along]] = targets[along], sources[along]
+    np.minimum.at(first, source, target)
+    np.maximum.at(last, target, source)
     beside: Mask = (first[source] < target) & (last[target] > source)
     return beside
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import order_of
+from chakra_et.codes import begins, order_of
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.recording import HostTrace, Role
@@ -100,17 +100,30 @@ def begin_order(host: HostTrace, caller: Rows) -> Rows:
     The framework numbers operations as they begin, but for some callers of old traces, which have
     larger numbers than what they called: these began no later than their first callee.
     """
-    begun = host.id.astype(np.float64)
-    depth = np.zeros(len(host), np.int64)
     rows = np.flatnonzero((caller[: len(host)] != NO_ROW) & (caller[: len(host)] < len(host)))
     callers = caller[: len(host)][rows]
+    begun = host.id.astype(np.float64)
     for _ in range(_DEEPEST):
-        earlier, deeper = begun.copy(), depth.copy()
+        earlier = begun.copy()
         np.minimum.at(earlier, callers, begun[rows])
-        deeper[rows] = depth[callers] + 1
-        if np.array_equal(earlier, begun) and np.array_equal(deeper, depth):
+        if np.array_equal(earlier, begun):
             break
-        begun, depth = earlier, deeper
+        begun = earlier
+    order = order_of(begun)
+    if not begins(begun[order]).all():
+        order = order_of(begun, _depth(len(host), rows, callers), host.id)
     place = np.empty(len(host), np.int64)
-    place[order_of(begun, depth, host.id)] = np.arange(len(host))
+    place[order] = np.arange(len(host))
     return place
+
+
+def _depth(count: int, rows: Rows, callers: Rows) -> Rows:
+    """How deep each of `count` nodes lies in calls; `callers` are those of some `rows`."""
+    depth = np.zeros(count, np.int64)
+    for _ in range(_DEEPEST):
+        deeper = depth.copy()
+        deeper[rows] = depth[callers] + 1
+        if np.array_equal(deeper, depth):
+            break
+        depth = deeper
+    return depth

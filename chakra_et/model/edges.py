@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import order_of
+from chakra_et.codes import begins, order_of
 from chakra_et.definitions import EdgeKind
 
 
@@ -67,13 +67,15 @@ class Edges:
         target: npt.NDArray[np.int64],
         source: npt.NDArray[np.uint64],
         kind: npt.NDArray[np.uint8],
+        *lesser: npt.NDArray[np.bool_],
     ) -> npt.NDArray[np.int64]:
-        """The places of edges in the order in which rows hold them, each edge once."""
-        call = kind == EdgeKind.CALL
-        order = order_of(target, ~call, source)  # which is stable
-        t, s, c = target[order], source[order], call[order]
-        first = np.ones(len(order), np.bool_)
-        first[1:] = (t[1:] != t[:-1]) | (s[1:] != s[:-1]) | (c[1:] != c[:-1])
+        """The places of edges in the order in which rows hold them, each edge once.
+
+        Of equal ones that is the first, of those that are not `lesser` if there are such.
+        """
+        other = kind != EdgeKind.CALL
+        order = order_of(target, other, source, *lesser)
+        first = begins(target[order], other[order], source[order])
         places: npt.NDArray[np.int64] = order[first]
         return places
 

@@ -161,9 +161,10 @@ def _in_words(
     ids: npt.NDArray[np.uint64], gaps: npt.NDArray[np.bool_], ns: Rows, first: Rows
 ) -> list[str]:
     """What the attribute says of parts, of which a node's own begin at each place in `first`."""
-    owners = ids.astype(object)
-    owners[gaps] = None
-    numbers = np.stack((owners, ns), axis=1).ravel().tolist()
+    numbers: list[int | None] = [None] * (2 * len(ns))
+    numbers[::2], numbers[1::2] = ids.tolist(), ns.tolist()
+    for place in np.flatnonzero(gaps).tolist():
+        numbers[2 * place] = None
     # An encoder writes all numbers at once; what stands between them is changed afterwards.
     said = np.frombuffer(bytearray(msgspec.json.encode(numbers)), np.uint8)
     commas = np.flatnonzero(said == ord(","))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.recording.device_trace import DeviceTrace
 from chakra_et.recording.host_trace import HostTrace
+
+Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+
+_SPARSE: Final = 4
+"""Numbers that span more than so many times their count are searched, others are places."""
 
 
 def common_names(host: HostTrace, device: DeviceTrace) -> tuple[Rows, Rows]:
@@ -28,14 +36,25 @@ def _as_profiled(name: str) -> str:
     return name.replace("\\", "/").replace("\n", "").replace("\r", "")
 
 
-def lookup(keys: Rows, values: Rows, wanted: Rows) -> Rows:
-    """For each wanted number the value of the first equal key, or `NO_ROW`."""
+def lookup(keys: Numbers, values: Rows, wanted: Numbers) -> Rows:
+    """For each wanted number the value of the first equal key, or `NO_ROW`.
+
+    Keys and wanted numbers are both signed, or both unsigned.
+    """
     if len(keys) == 0:
         return np.full(len(wanted), NO_ROW, np.int64)
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return np.where(ordered[place] == wanted, values[order[place]], NO_ROW)
+    low = keys.min()
+    span = int(keys.max()) - int(low) + 1
+    if span > _SPARSE * len(keys):
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+        return np.where(ordered[place] == wanted, values[order[place]], NO_ROW)
+    by_key = np.full(span, NO_ROW, np.int64)
+    by_key[(keys - low)[::-1]] = values[::-1]
+    # What is below the first key wraps around, far beyond the last.
+    place = (wanted - low).view(np.uint64)
+    return np.where(place < span, by_key[np.minimum(place, span - 1).view(np.int64)], NO_ROW)
 
 
 def agreeing(record: Rows, host_name: Rows, record_name: Rows, device: DeviceTrace) -> Mask:

@@ -19,6 +19,7 @@ from chakra_et.linker.joining.nesting import digit
 from chakra_et.linker.tallies import JoinTally
 from chakra_et.model import EdgeKind
 from chakra_et.recording import HostTrace, Stated
+from chakra_et.recording.same import lookup
 from chakra_et.shown import several
 
 _DEEPEST: Final = 64
@@ -39,8 +40,8 @@ def call_edges(table: Activities) -> EdgeList:
     return EdgeList(EdgeKind.CALL, caller[target], target, evidence[target])
 
 
-def take_callers(table: Activities, host: HostTrace) -> None:
-    """Give host nodes the callers that the host trace names.
+def take_callers(table: Activities, host: HostTrace) -> list[str]:
+    """Give host nodes the callers that the host trace names, and say where times contradict it.
 
     The host trace knows callers better than times do, unless the work ran on another thread, or
     began after the caller had ended: the host trace calls so what was open when it noted a node,
@@ -59,17 +60,13 @@ def take_callers(table: Activities, host: HostTrace) -> None:
     believe |= has_parent & over & (nested == NO_ROW)
     table.caller[:count] = np.where(believe, possible, nested)
     table.called_by[:count][believe] = Evidence.CALL_PARENT
+    return _caller_warnings(int(np.count_nonzero(over)))
 
 
 def named_callers(host: HostTrace) -> Rows:
     """The row of the caller that the host trace names for each node, or `NO_ROW`."""
-    if len(host) == 0:
-        return np.zeros(0, np.int64)
-    order = np.argsort(host.id, kind="stable")
-    ordered = host.id[order]
-    place = np.minimum(np.searchsorted(ordered, host.parent), len(host) - 1)
-    found = (ordered[place] == host.parent) & (host.parent != host.id)
-    callers: Rows = np.where(found, order[place], NO_ROW)
+    callers = lookup(host.id, np.arange(len(host)), host.parent)
+    callers[host.parent == host.id] = NO_ROW
     return callers
 
 
@@ -96,11 +93,8 @@ def _possible(table: Activities, parent: Rows) -> Rows:
     return caller
 
 
-def caller_warnings(table: Activities, host: HostTrace | None) -> list[str]:
+def _caller_warnings(over: int) -> list[str]:
     """How many callers of the host trace the times of the profile contradict."""
-    if host is None:
-        return []
-    over = int(np.count_nonzero(_over(table, np.arange(len(host)), named_callers(host))))
     if over == 0:
         return []
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chakra_et.linker.activities import Activities
-from chakra_et.linker.edges.call import caller_warnings, give_callers, take_callers
+from chakra_et.linker.edges.call import give_callers, take_callers
 from chakra_et.linker.edges.launch import launch_warnings, take_launches
 from chakra_et.linker.edges.work_callers import (
     attribute,
@@ -21,8 +21,8 @@ def find_ties(table: Activities, recording: Recording, aligned: bool, notes: Not
     """Set launches and callers; if `aligned`, shift times of devices whose clock is behind."""
     host, device = recording.host, recording.device
     if host is not None:
-        take_callers(table, host)
-        notes.warnings += [*unfollowed_warnings(table, host), *caller_warnings(table, host)]
+        over = take_callers(table, host)
+        notes.warnings += [*unfollowed_warnings(table, host), *over]
     notes.warnings += recording.warnings
     notes.joins += give_callers(table, recording.stated)
     if device is not None:

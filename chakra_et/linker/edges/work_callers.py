@@ -12,6 +12,7 @@ from chakra_et.linker.activities import Activities
 from chakra_et.linker.evidence import Evidence
 from chakra_et.linker.tallies import JoinTally
 from chakra_et.recording import DeviceTrace, Kind, Role
+from chakra_et.recording.same import lookup
 
 _EARLY_ERA: Final = 0.9
 """Share of device work whose External id is its correlation id, as up to torch 2.2."""
@@ -88,13 +89,9 @@ def _rows_with(table: Activities, ids: Rows, ops: Rows, wanted: Rows) -> Rows:
     """For each wanted id the operation that has it; `NO_ROW` where none does or several do."""
     own = ids[table.record[ops]]
     ops, own = ops[own > 0], own[own > 0]
-    if len(ops) == 0:
-        return np.full(len(wanted), NO_ROW, np.int64)
-    order = np.argsort(own, kind="stable")
-    ordered = own[order]
-    left = np.minimum(np.searchsorted(ordered, wanted, "left"), len(ordered) - 1)
-    count = np.searchsorted(ordered, wanted, "right") - np.searchsorted(ordered, wanted, "left")
-    return np.where((count == 1) & (wanted > 0), ops[order[left]], NO_ROW)
+    places = np.arange(len(own))
+    alone = np.bincount(lookup(own, places, own), minlength=len(own)) == 1
+    return lookup(own[alone], ops[alone], wanted)
 
 
 def attribution_warnings(found: Attribution) -> list[str]:

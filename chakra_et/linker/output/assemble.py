@@ -198,11 +198,10 @@ def _edges(place: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
     source = (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64)
     kind = np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges])
     evidence = np.concatenate([e.evidence for e in edges])
-    stated = np.argsort(guessed(evidence), kind="stable")
-    places = stated[Edges.in_rows(target[stated], source[stated], kind[stated])]
-    evidence = evidence[places]
-    columns = target[places], source[places], kind[places]
-    return Edges.from_rows(len(place), *columns, guessed(evidence)), evidence
+    inferred = guessed(evidence)
+    places = Edges.in_rows(target, source, kind, inferred)
+    columns = target[places], source[places], kind[places], inferred[places]
+    return Edges.from_rows(len(place), *columns), evidence[places]
 
 
 def _attributes(

@@ -22,5 +22,7 @@ def polling(table: Activities, device: DeviceTrace) -> Mask:
     rows = np.flatnonzero(host)
     kind, lane = device.kind[table.record[rows]], table.lane[rows]
     other = (table.role[rows] == Role.OP) | ~np.isin(kind, _NO_OTHERS)
-    lanes = np.setdiff1d(lane[(kind == Kind.POLL) & ~other], lane[other])
-    return np.asarray(host & np.isin(table.lane, lanes))
+    polls = np.zeros(int(table.lane.max(initial=NO_ROW)) + 1, np.bool_)
+    polls[lane[kind == Kind.POLL]] = True
+    polls[lane[other]] = False
+    return np.asarray(host & np.append(polls, False)[table.lane])

@@ -7,6 +7,7 @@ what none of them does for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -58,7 +59,7 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     Memory of a device is read and written by operations that launched work there; the others only
     describe it anew. `work` tells which did.
     """
-    tensors = host.dialect.tensors([values for values, _, _ in host.texts])
+    tensors = host.dialect.tensors(list(map(itemgetter(0), host.texts)))
     found = _Uses.of(host, tensors, actors).accesses()
     seen = found.on_device & work.known
     launched = work.launches[found.node]
@@ -180,8 +181,8 @@ class _Uses:
 
     def _among_inputs(self) -> Mask:
         """Which outputs are of a memory that the same operation was given; all inputs are."""
-        pair = self.memory * len(self.actors.schema) + self.node
-        given = np.append(np.sort(pair[: self.inputs]), NEVER)
+        pair = self.node * (int(self.memory.max(initial=0)) + 1) + self.memory
+        given = np.append(np.sort(pair[: self.inputs], kind="stable"), NEVER)
         place = np.searchsorted(given, pair[self.inputs :])
         return np.append(np.ones(self.inputs, np.bool_), given[place] == pair[self.inputs :])
 

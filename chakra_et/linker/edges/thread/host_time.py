@@ -239,7 +239,10 @@ def _waits(table: Activities, line: _Timeline, forward_lane: Rows, transfers: Ro
     idle_since[inner + 1] = idle_from[inner]
     candidates = np.flatnonzero(first | (gap_before >= WAIT_NS))
     # Threads without operations poll and sleep; they neither wait for others nor wake them.
-    lanes = np.setdiff1d(lane[table.role[order] == Role.OP], table.lane[table.beside])
+    operate = np.zeros(int(lane.max(initial=NO_ROW)) + 1, np.bool_)
+    operate[lane[table.role[order] == Role.OP]] = True
+    operate[table.lane[table.beside]] = False
+    lanes = np.flatnonzero(operate)
     candidates = candidates[np.isin(lane[candidates], lanes)]
     # What is left of a call goes on while that still runs.
     candidates = candidates[~np.isin(order[candidates], table.rests)]
