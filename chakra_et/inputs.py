@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,7 +23,10 @@ from chakra_et.kernel import kernel
 if TYPE_CHECKING:
     from chakra_et.recording import DeviceTrace, HostTrace
 
-_LARGE_BYTES: Final = 24 << 20
+_INTERPRETER_BYTES: Final = 24 << 20
+"""Reading so much takes longer than another interpreter takes to begin."""
+_COPY_BYTES: Final = 2 << 20
+"""The same for a copy of this process."""
 LONG_BYTES: Final = 256 << 20
 """From here on, a window is read without holding the rest, which takes four readings."""
 Chosen: TypeAlias = Callable[[str], bool]
@@ -91,11 +96,10 @@ class Input:
         """Whether only this process can read it: standard input, or another pipe of the shell."""
         return is_opened(self.path)
 
-    @property
-    def is_large(self) -> bool:
-        """Whether reading takes longer than another interpreter takes to begin."""
+    def is_large(self, least: int) -> bool:
+        """Whether it is a file of at least so many bytes, which another process can read."""
         try:
-            return not self.is_pipe and self.path.stat().st_size >= _LARGE_BYTES
+            return not self.is_pipe and self.path.stat().st_size >= least
         except OSError:
             return False
 
@@ -194,9 +198,8 @@ def read_both(
 ) -> tuple[HostTrace | None, DeviceTrace | None]:
     """Both files, as far as they are given; at the same time, where there are cores for it.
 
-    The kernel leaves the interpreter to others while it reads, so two threads do; without it, a
-    large profile is read by another process. Of a long profile only what a window of `chosen`
-    annotations needs is held. Raises FormatError for a damaged file or one of another kind.
+    Of a long profile only what a window of `chosen` annotations needs is held. Raises FormatError
+    for a damaged file or one of another kind.
     """
     for given, view, wanted in (
         (host, View.HOST, "a PyTorch host trace"),
@@ -204,34 +207,47 @@ def read_both(
     ):
         if given is not None and given.view is not view:
             raise given.refused(wanted)
+    if host is None or device is None:
+        return (
+            None if host is None else host.read(strict),
+            None if device is None else device.read_part(chosen, strict, False),
+        )
+    with _beside(device, strict, chosen) as profile:
+        return host.read(strict), profile()
+
+
+@contextmanager
+def _beside(
+    device: Input, strict: bool, chosen: Chosen | None
+) -> Iterator[Callable[[], DeviceTrace]]:
+    """What gives a profile, which is read while this process reads its host trace.
+
+    The kernel leaves the interpreter to others while it reads, so a thread is enough; without it,
+    another process reads, or nobody does before the profile is asked for.
+    """
+    # Most commands read one file, and start sooner without what others bring along.
+    from chakra_et.io.fork import Fork, may_fork
     from chakra_et.io.worker import Worker, in_worker
 
-    with_host, beside = host is not None, not in_worker() and usable_cores() > 1
-    if host is not None and device is not None and beside:
-        if kernel() is not None:
-            return _by_two_threads(host, device, chosen, strict)
-        if device.is_large:
-            with Worker(__name__, "read_input", device, strict, chosen, with_host) as worker:
-                return host.read(strict), worker.result()
-    return (
-        None if host is None else host.read(strict),
-        None if device is None else device.read_part(chosen, strict, with_host),
-    )
+    read = partial(device.read_part, chosen, strict, True)
+    if in_worker() or usable_cores() < 2:
+        yield read
+    elif kernel() is not None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            # The context knows which inputs are protected.
+            yield pool.submit(copy_context().run, read).result
+    elif device.is_large(_COPY_BYTES) and may_fork():
+        with Fork(lambda: [read()]) as copy:
+            yield copy.result
+    elif device.is_large(_INTERPRETER_BYTES):
+        with Worker(__name__, "read_input", device, strict, chosen) as worker:
+            yield worker.result
+    else:
+        yield read
 
 
-def read_input(given: Input, strict: bool, chosen: Chosen | None, with_host: bool) -> Any:
-    """What an input holds; for another process."""
-    return given.read_part(chosen, strict, with_host)
-
-
-def _by_two_threads(
-    host: Input, device: Input, chosen: Chosen | None, strict: bool
-) -> tuple[HostTrace, DeviceTrace]:
-    # Most commands read one file, and start sooner without what pools of threads bring along.
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        # The context knows which inputs are protected.
-        run = copy_context().run
-        profile = pool.submit(run, device.read_part, chosen, strict, True)
-        return host.read(strict), profile.result()
+def read_input(given: Input, strict: bool, chosen: Chosen | None) -> Any:
+    """What a profile holds that is read beside a host trace; for another process."""
+    return given.read_part(chosen, strict, True)

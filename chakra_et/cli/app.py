@@ -17,6 +17,7 @@ import typer
 from chakra_et.cli.docstrings import docstring_of
 from chakra_et.errors import ChakraError
 from chakra_et.io.cores import small_matrices
+from chakra_et.io.fork import forks_allowed
 from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
 from chakra_et.io.protected import inputs_protected
 from chakra_et.version import __version__
@@ -257,7 +258,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _end)
     try:
-        with inputs_protected(), memory_limited():
+        with inputs_protected(), memory_limited(), forks_allowed():
             app = command_line(words) if _asks_for_verb(words) else listing()
             with_brackets(typer.main.get_command(app))(prog_name="chakra")
     except ChakraError as error:

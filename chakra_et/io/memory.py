@@ -59,6 +59,11 @@ def available_bytes() -> int:
     return max(0, min(known)) if known else _half_of_all()
 
 
+def resident_bytes() -> int:
+    """Memory that this process takes; 0 where the system does not tell."""
+    return _field(_STATUS, "VmRSS") or 0
+
+
 def require(path: str | Path, wanted: int) -> None:
     """Raise ChakraError unless a file may take so much more memory, or the least for any."""
     wanted = max(wanted, _LEAST_BYTES)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from chakra_et.errors import ChakraError
+from chakra_et.io.answers import answer, received
 from chakra_et.io.cores import small_matrices
 
 _CODE: Final = (
@@ -20,10 +20,6 @@ _CODE: Final = (
 )
 _SERVING: Final[list[bool]] = []
 """Not empty where this process is such another interpreter."""
-
-
-class WorkerLostError(ChakraError):
-    """A worker process ended before it could answer."""
 
 
 class Worker:
@@ -81,16 +77,7 @@ class Worker:
     def result(self) -> Any:
         """What the function returned. Raises its ChakraError, or WorkerLostError."""
         assert self._process.stdout is not None
-        try:
-            error, value = pickle.load(self._process.stdout)
-        except (EOFError, pickle.UnpicklingError):
-            raise WorkerLostError(
-                "the worker process ended without a result",
-                remedy="It may have run out of memory; fewer --jobs need less.",
-            ) from None
-        if error is not None:
-            raise error
-        return value
+        return received(self._process.stdout)
 
 
 def in_worker() -> bool:
@@ -112,13 +99,4 @@ def serve() -> None:
                 value = getattr(import_module(module), function)(*arguments)
             except ChakraError as raised:
                 error = raised
-            _answer(sys.stdout.buffer, (error, value))
-
-
-def _answer(stream: IO[bytes], answer: tuple[ChakraError | None, Any]) -> None:
-    try:
-        pickle.dump(answer, stream, protocol=5)
-        stream.flush()
-    except BrokenPipeError:
-        # Nobody waits for it any more.
-        os._exit(1)
+            answer(sys.stdout.buffer, error, value)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from chakra_et.errors import ChakraError
-from chakra_et.io.worker import WorkerLostError
+from chakra_et.io.answers import WorkerLostError
 from chakra_et.jobs.executors import Executor, J
 
 T = TypeVar("T")

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
 from chakra_et.errors import ChakraError
-from chakra_et.io.worker import Worker, WorkerLostError
+from chakra_et.io.answers import WorkerLostError
+from chakra_et.io.worker import Worker
 
 T = TypeVar("T")
 MEMORY_FACTOR: Final = 2

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 import numpy as np
 
 from chakra_et.converters.et import fields
+from chakra_et.converters.et.pieces import Grid, Pieces
 from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.side_by_side import fields as fields_of
-from chakra_et.converters.et.wire import BYTES, field_bytes, read_tag, read_varint, skip, tag
+from chakra_et.converters.et.wire import BYTES, Heads, field_bytes, read_tag, read_varint, skip, tag
 from chakra_et.model import NodeIO
 
 _TEXTS: Final = (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
@@ -38,6 +41,22 @@ def encode_io(io: NodeIO) -> bytes:
     """The message IOInfo of some texts."""
     texts = zip(_TEXTS, io, strict=False)
     return b"".join(field_bytes(field, text) for field, text in texts if text) + io.extra
+
+
+def encode_ios(outer: bytes, ios: Sequence[tuple[bytes, ...]]) -> list[bytes]:
+    """The messages IOInfo of some texts, each as a field whose tag is `outer`."""
+    if not ios:
+        return []
+    grid = Grid(len(ios))
+    columns = list(zip_longest(*ios, fillvalue=b""))  # Only some have extra fields.
+    for number, column in zip(_TEXTS, columns, strict=False):
+        texts = Pieces.of(column)
+        grid.put(Pieces.by_code(texts.lengths, Heads(tag(number, BYTES), empty=b"").of))
+        grid.put(texts)
+    for column in columns[len(_TEXTS) :]:
+        grid.put(Pieces.of(column))
+    grid.frame(Heads(outer))
+    return grid.rows()
 
 
 def decode_ios(wire: Wire, data: bytes, at: Ints, behind: Ints) -> list[NodeIO]:

@@ -5,8 +5,8 @@ Written from the public description at https://protobuf.dev/programming-guides/e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -154,6 +154,10 @@ class Heads(dict[int, bytes]):
             self[length] = head
         return head
 
+    def of(self, lengths: Iterable[int]) -> Iterator[bytes]:
+        """What stands before payloads of these lengths."""
+        return map(self.__getitem__, lengths)
+
 
 def field_bytes(field: int, payload: bytes) -> bytes:
     """A field of text, bytes or a message."""
@@ -189,6 +193,10 @@ class Block(NamedTuple):
     table: npt.NDArray[np.uint8]
     lengths: npt.NDArray[np.int64]
 
+    def at(self, rows: npt.NDArray[np.int64]) -> Block:
+        """The fields of some rows."""
+        return Block(self.table[rows], self.lengths[rows])
+
 
 def varint_block(
     before: bytes, values: npt.NDArray[np.uint64], outer: bytes = b"", *, omit_zero: bool = False
@@ -218,11 +226,34 @@ def varint_block(
     return Block(table, lengths)
 
 
+def laid_out(
+    count: int, blocks: Sequence[tuple[npt.NDArray[np.int64], Block]]
+) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """The fields of all blocks, row by row, and how many bytes each row has.
+
+    A block comes with the rows that it is of.
+    """
+    width = sum(block.table.shape[1] for _, block in blocks)
+    table, used = np.zeros((count, width), np.uint8), np.zeros((count, width), np.bool_)
+    lengths = np.zeros(count, np.int64)
+    at = 0
+    for places, block in blocks:
+        rows = slice(None) if len(places) == count else places
+        behind = at + block.table.shape[1]
+        table[rows, at:behind] = block.table
+        used[rows, at:behind] = np.arange(behind - at) < block.lengths[:, None]
+        lengths[rows] += block.lengths
+        at = behind
+    return table[used].tobytes(), lengths
+
+
 def joined(blocks: Sequence[Block]) -> list[bytes]:
     """For each row the fields of all blocks, one after the other."""
-    table = np.concatenate([block.table for block in blocks], axis=1)
-    used = [np.arange(block.table.shape[1]) < block.lengths[:, None] for block in blocks]
-    data = table[np.concatenate(used, axis=1)].tobytes()
-    ends = np.zeros(len(table) + 1, np.int64)
-    np.cumsum(sum(block.lengths for block in blocks), out=ends[1:])
-    return [data[start:end] for start, end in pairwise(ends.tolist())]
+    count = len(blocks[0].lengths)
+    return slices(*laid_out(count, [(np.arange(count), block) for block in blocks]))
+
+
+def slices(data: bytes, lengths: npt.NDArray[np.int64]) -> list[bytes]:
+    """Pieces of these lengths, one after the other."""
+    # Half as long as by subscripts: no object is made for each place.
+    return list(map(BytesIO(data).read, lengths.tolist()))

@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
+from chakra_et.io.answers import WorkerLostError
 from chakra_et.io.cgroup import cgroup_cores
-from chakra_et.io.worker import Worker, WorkerLostError, in_worker
+from chakra_et.io.worker import Worker, in_worker
 from chakra_et.jobs.crew import Crew, sensible_count
 from chakra_et.jobs.executors import Workers, _Memory
 from chakra_et.jobs.job import Job
