@@ -8,16 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from chakra_et.pool import Pool
+from chakra_et.recording.packed_texts import PackedPool
+
 
 def difference(a: Any, b: Any) -> str:
     """Where two values differ, "" where they do not. They may be nested to any depth."""
     todo = [(a, b, "")]
     while todo:
         one, other, place = todo.pop()
+        one, other = _unpacked(one), _unpacked(other)
         if (found := _differ(one, other)) is not None:
             return f"{place}: {found}"
         todo += [(x, y, place + step) for x, y, step in _parts(one, other)]
     return ""
+
+
+def _unpacked(value: Any) -> Any:
+    """What stands for the same objects without any of its own, as the objects."""
+    if isinstance(value, PackedPool):
+        return Pool(zip(value, range(len(value)), strict=True))
+    return value
 
 
 def _parts(a: Any, b: Any) -> Iterator[tuple[Any, Any, str]]:

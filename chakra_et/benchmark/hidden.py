@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chakra_et.columns import Mask, Rows
-from chakra_et.converters.pytorch.tensors import find_tensors
+from chakra_et.converters.pytorch.tensors import tensors_in
 from chakra_et.model import Trace
 from chakra_et.recording import Tensors
 
@@ -53,7 +53,7 @@ class StorageUse:
     def of(cls, trace: Trace) -> StorageUse:
         """The storages in the inputs and outputs of all nodes of a trace."""
         nodes = trace.nodes
-        found = find_tensors([item[0] for item in nodes.texts])
+        found = tensors_in(nodes.texts)
         storages, code = np.unique(found.storage, return_inverse=True)
         rows = max(len(nodes), 1)
         if len(storages) * rows >= 1 << 63:

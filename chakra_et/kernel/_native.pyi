@@ -1,10 +1,12 @@
 """What the compiled module holds.
 
-Readers take a piece of JSON, an array of objects, and give columns of it; None for a piece that is
-not sound, or holds anything that they do not know: it is for the reader in Python. Codes are into
-the lists of distinct texts beside them, in order of first use within the piece.
+Readers take in pieces of JSON, arrays of objects, and give columns of all of them when they are
+asked for these. A piece that is not sound, or holds anything that they do not know, is not taken
+in: it is for the reader in Python. Codes are into the lists of distinct texts beside them, in order
+of first use, column by column within each piece.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,23 +17,23 @@ SIMD: str
 """The instructions that simdjson found on this machine."""
 
 Column: TypeAlias = npt.NDArray[Any]
-Operand: TypeAlias = tuple[bytes, bytes, bytes]
-"""Values, shapes and types of inputs or outputs."""
+Texts: TypeAlias = tuple[Column, Column, list[bytes], list[bytes], Column, Column, Column]
+"""The fields of `PackedTexts`, in order."""
 Told: TypeAlias = tuple[str, str, npt.NDArray[np.int64], list[int | str]]
 """An attribute that some nodes have: name, declared type, places of the nodes, and values."""
 Arrows: TypeAlias = tuple[Column, Column, Column, Column, Column]
 """Ends of arrows: category (a code), process, thread, id, and time in ns."""
 
 class HostReader:
-    def read(
-        self, text: bytes
-    ) -> (
-        tuple[dict[str, Column], list[str], list[str], list[Operand], list[bytes], list[Told]]
-        | None
-    ):
-        """Columns of nodes of a PyTorch host trace, names, operator schemas, and distinct operands:
-        their texts, and the strides of each. Attributes that only some nodes have come by groups
-        of nodes that have the same ones."""
+    def read(self, text: bytes) -> int | None:
+        """Take in a piece: how many nodes it holds; None for one that is not taken in."""
+
+    def take(
+        self,
+    ) -> tuple[dict[str, Column], list[str], list[str], Texts, list[bytes], list[Told]]:
+        """The nodes taken in since this was asked last: columns of a PyTorch host trace, names,
+        operator schemas, distinct inputs and outputs, and their strides. Attributes that only some
+        nodes have come with the rows of these."""
 
 class ProfileReader:
     def __init__(
@@ -41,33 +43,34 @@ class ProfileReader:
         arrows: dict[str, int],
         op_role: int,
         no_role: int,
+        kept_roles: list[int],
+        tells: Callable[[str], bool],
     ) -> None:
         """Categories by their roles; those whose spans are left out; those whose arrows count, with
-        the least id of an arrow that does."""
+        the least id of an arrow that does. Spans of the kept roles keep their arguments, and those
+        of names that `tells` is true for; each name is asked about once."""
 
-    def read(
-        self, text: bytes
-    ) -> (
-        tuple[
-            dict[str, Column],
-            list[Column],
-            list[str],
-            list[str],
-            list[bytes],
-            list[tuple[str, str, int]],
-            list[str],
-            list[Arrows],
-            bytes,
-        ]
-        | None
-    ):
-        """Columns of spans, columns of arguments, categories, names, shapes; how many records of
-        each category and phase there are; categories of arrows, their beginnings and their ends;
-        and the records that are for Python, as JSON."""
+    def read(self, text: bytes) -> int | None:
+        """Take in a piece: how many records it holds; None for one that is not taken in."""
 
-    def args(self, wanted: npt.NDArray[np.uint8]) -> list[str]:
-        """The arguments, as they stand in the file, of the spans of the piece that was read last;
-        empty where they are not wanted."""
+    def take(
+        self,
+    ) -> tuple[
+        dict[str, Column],
+        list[Column],
+        list[str],
+        list[str],
+        list[bytes],
+        list[str],
+        list[tuple[str, str, int]],
+        list[str],
+        list[Arrows],
+        bytes,
+    ]:
+        """The records taken in since this was asked last: columns of spans, columns of arguments,
+        categories, names, shapes; arguments as they stand in the file, empty where they are not
+        kept; how many records of each category and phase there are; categories of arrows, their
+        beginnings and their ends; and the records that are for Python, as JSON."""
 
 class NodeWriter:
     def __init__(
@@ -83,7 +86,8 @@ class NodeWriter:
     ) -> None:
         """Nodes in columns. Attributes are rows, what stands before each value in its message, and
         the values: unsigned numbers, texts, or (with None before) whole fields. `layouts` has the
-        attributes of each layout, `last` those that stand behind all others where a node has them.
+        attributes of each layout, `last` those that stand behind all others where a node has them;
+        `texts` are tuples of bytes, or the fields of `PackedTexts` by name.
         Raises ValueError for columns of different lengths, UnicodeEncodeError for text that is not
         Unicode."""
 
@@ -105,6 +109,14 @@ def find_tensors(
     """The tensors in JSON texts, as `_in_piece` in converters/pytorch/tensors.py has them: text,
     argument, storage, offset, number of elements, item size, end of the device's name. None where a
     text is no JSON."""
+
+def find_tensors_at(
+    characters: Column, offsets: Column, codes: Column
+) -> tuple[Column, Column, Column, Column, Column, Column, Column] | None:
+    """The same for texts that stand one behind the other, by their codes."""
+
+def containing(texts: list[str], words: list[str]) -> npt.NDArray[np.int64]:
+    """The places of the texts that hold any of the words."""
 
 def read_nodes(
     data: bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,6 +16,7 @@ from chakra_et.pool import Pool
 from chakra_et.recording.facts import Facts, Request
 from chakra_et.recording.groups import GroupEntry
 from chakra_et.recording.operators import Operators
+from chakra_et.recording.packed_texts import OperandTexts, PackedPool
 from chakra_et.recording.roles import Kind
 from chakra_et.recording.sparse import Sparse
 from chakra_et.recording.tensors import Tensors
@@ -32,7 +34,7 @@ COLUMNS: Final = (
 class Dialect(Protocol):
     """How a converter reads the texts of its host traces, when somebody asks."""
 
-    def tensors(self, values: list[bytes]) -> Tensors:
+    def tensors(self, texts: Sequence[tuple[bytes, ...]]) -> Tensors:
         """All tensors in the values of inputs or outputs."""
 
     def operators(self, schemas: list[str]) -> Operators:
@@ -86,7 +88,7 @@ class HostTrace:
     op_schemas: Pool[str]
     inputs: TextCodes
     outputs: TextCodes
-    texts: Pool[tuple[bytes, bytes, bytes]]
+    texts: Pool[OperandTexts] | PackedPool
     input_strides: TextCodes
     output_strides: TextCodes
     strides: Pool[bytes]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chakra_et.converters.pytorch.tensors import find_tensors
+from chakra_et.converters.pytorch.tensors import tensors_in
 from chakra_et.model import UNKNOWN_NS, Trace
 from chakra_et.recording import Tensors
 from chakra_et.tables.table import Table, texts
@@ -32,7 +32,7 @@ def memory_table(traces: Mapping[int, Trace]) -> Table:
 
 def _of_rank(rank: int, trace: Trace) -> list[tuple[int, str, int, int, int, int]]:
     nodes = trace.nodes
-    found = find_tensors([item[0] for item in nodes.texts])
+    found = tensors_in(nodes.texts)
     if len(found.storage) == 0:
         return []
     # Order of starts, and of rows where no time is known.

@@ -14,6 +14,7 @@ from chakra_et.converters.et.wire import BYTES, VARINT, tag
 from chakra_et.definitions import Kind
 from chakra_et.kernel import kernel
 from chakra_et.model import AttributeColumn, EdgeKind, Trace
+from chakra_et.recording.packed_texts import PackedTexts
 
 if TYPE_CHECKING:
     from chakra_et.kernel._native import NodeWriter
@@ -42,7 +43,7 @@ def node_writer(trace: Trace) -> NodeWriter | None:
         writer: NodeWriter = module.NodeWriter(
             node_columns(trace),
             nodes.names,
-            nodes.texts,
+            vars(nodes.texts) if isinstance(nodes.texts, PackedTexts) else nodes.texts,
             [list(layout) for layout in table.layouts],
             [_attribute(column) for column in [*table.columns, *told]],
             list(range(count, count + len(told))),

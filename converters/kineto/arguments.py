@@ -10,6 +10,7 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.converters.kineto.shapes import operands_of
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.kernel import kernel
 from chakra_et.recording import DeviceTrace, Facts, Kind, Operands, Role, Sparse, Waits
 from chakra_et.recording.libraries import (
     NO_COMMUNICATION,
@@ -75,11 +76,8 @@ def read_arguments(device: DeviceTrace) -> None:
 def _read_communication(device: DeviceTrace) -> None:
     collectives: list[tuple[int, Facts]] = []
     operands: list[tuple[int, Operands]] = []
-    args, (one, other) = device.args, _OF_KERNELS
-    # Most work is none of communication: each piece is only searched.
-    telling = [
-        row for row in device.rows(Role.WORK).tolist() if one in args[row] or other in args[row]
-    ]
+    args = device.args
+    telling = _telling(args, device.rows(Role.WORK))
     telling += [row for row in device.rows(Role.OP).tolist() if args[row]]
     for row in sorted(telling):
         found = _decoded(args[row])
@@ -88,6 +86,15 @@ def _read_communication(device: DeviceTrace) -> None:
         if any(key in args[row] for key in _OF_OPERATIONS) and found:
             collectives.append((row, facts_of(found, work=device.role[row] == Role.WORK)))
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
+
+
+def _telling(args: list[str], rows: Rows) -> list[int]:
+    """The rows whose arguments tell of communication: most do not, so they are only searched."""
+    module, (one, other) = kernel(), _OF_KERNELS
+    if module is None:
+        return [row for row in rows.tolist() if one in args[row] or other in args[row]]
+    found = module.containing([args[row] for row in rows.tolist()], list(_OF_KERNELS))
+    return rows[found].tolist()  # type: ignore[no-any-return]
 
 
 def _decoded(args: str) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from chakra_et.columns import Mask
 from chakra_et.converters.kineto.categories import (
     FIRST_GRAPH_FLOW,
     FORWARD_FLOWS,
@@ -19,10 +19,13 @@ from chakra_et.converters.kineto.categories import (
 from chakra_et.converters.kineto.roles import NO_ROLE
 from chakra_et.kernel import kernel
 from chakra_et.recording import Role
+from chakra_et.recording.libraries import COMMUNICATION
 
 if TYPE_CHECKING:
     from chakra_et.kernel._native import Arrows, Column, ProfileReader
 
+KEPT_ROLES: Final = (Role.WORK, Role.SYNC, NO_ROLE)
+"""Spans of these keep their arguments, whatever they are called."""
 _ANY_ID: Final = int(np.iinfo(np.int64).min)
 _ARROWS: Final = {
     **dict.fromkeys(LAUNCH_FLOWS | FORWARD_FLOWS, _ANY_ID),
@@ -31,41 +34,60 @@ _ARROWS: Final = {
 
 
 @dataclass(frozen=True)
-class ProfilePiece:
+class ProfileRecords:
     """Some records in columns. Codes are into the lists beside them, in order of first use.
 
-    `columns` and `numbers` (arguments, in the order of the reader's table) are of spans; `counts`
-    tells how many records of each category and phase there are; `others` are records to be read as
-    JSON. `text` is the piece itself.
+    `columns`, `numbers` (arguments, in the order of the reader's table) and `args` are of spans;
+    `counts` tells how many records of each category and phase there are; `others` are records to
+    be read as JSON.
     """
 
-    text: bytes
-    reader: ProfileReader
     columns: dict[str, Column]
     numbers: list[Column]
     categories: list[str]
     names: list[str]
     shapes: list[bytes]
+    args: list[str]
     counts: list[tuple[str, str, int]]
     arrow_categories: list[str]
     arrows: list[Arrows]
     others: bytes
 
-    def __len__(self) -> int:
-        return sum(count for _, _, count in self.counts)
 
-    def args(self, wanted: Mask) -> list[str]:
-        """The arguments of the spans that are wanted; only until the next piece is read."""
-        return self.reader.args(wanted.view(np.uint8))
+@dataclass(frozen=True)
+class ProfilePiece:
+    """A piece of a file whose records the kernel has taken in, with those of pieces before it."""
+
+    reader: ProfileReader
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self) -> ProfileRecords:
+        """All records that the kernel holds; it holds none then."""
+        return ProfileRecords(*self.reader.take())
 
 
 class _Decoder:
+    """Reads all pieces but the first: who wrote a file is told by its first records as objects."""
+
     def __init__(self, reader: ProfileReader) -> None:
         self._reader = reader
+        self._begun = False
 
     def decode(self, text: bytes) -> ProfilePiece | None:
-        found = self._reader.read(text)
-        return None if found is None else ProfilePiece(text, self._reader, *found)
+        if not self._begun:
+            self._begun = True
+            return None
+        count = self._reader.read(text)
+        return None if count is None else ProfilePiece(self._reader, count)
+
+
+@lru_cache(maxsize=1 << 16)
+def tells_communication(name: str) -> bool:
+    """Whether records of this name keep their arguments, whatever their role."""
+    return COMMUNICATION.match(name) is not None
 
 
 def profile_decoder() -> Any:
@@ -74,4 +96,9 @@ def profile_decoder() -> Any:
     if module is None:
         return None
     roles = {category: int(role) for category, role in ROLES.items()}
-    return _Decoder(module.ProfileReader(roles, list(LEFT_OUT), _ARROWS, int(Role.OP), NO_ROLE))
+    kept = list(map(int, KEPT_ROLES))
+    return _Decoder(
+        module.ProfileReader(
+            roles, list(LEFT_OUT), _ARROWS, int(Role.OP), NO_ROLE, kept, tells_communication
+        )
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -13,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Growing, Mask, Rows
+from chakra_et.columns import Growing, Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
 from chakra_et.converters.kineto.arrows import ARROW_PHASES, ArrowReader
@@ -27,7 +26,13 @@ from chakra_et.converters.kineto.categories import (
     NO_STREAM,
     ROLES,
 )
-from chakra_et.converters.kineto.compiled import ProfilePiece, profile_decoder
+from chakra_et.converters.kineto.compiled import (
+    KEPT_ROLES,
+    ProfilePiece,
+    ProfileRecords,
+    profile_decoder,
+    tells_communication,
+)
 from chakra_et.converters.kineto.events import DeviceArgs, Event, OpArgs
 from chakra_et.converters.kineto.kinds import set_kinds
 from chakra_et.converters.kineto.makers import expect_records
@@ -42,7 +47,6 @@ from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 from chakra_et.recording import NO_ID, DeviceTrace, Role
 from chakra_et.recording.device_trace import COLUMNS
-from chakra_et.recording.libraries import COMMUNICATION
 from chakra_et.shown import several
 
 LAYOUT: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion", profile_decoder)
@@ -125,25 +129,29 @@ class Columns:
         self.labels: dict[int, set[str]] = {}
         self.phases: list[Event] = []
         self.marks: set[str] = set()
+        self._held: ProfilePiece | None = None
 
     def add(self, piece: list[Event] | ProfilePiece, /) -> None:
-        """Take in some records."""
-        if isinstance(piece, list):
-            self._add_events(piece)
-        elif self.counts:
-            self._add_columns(piece)
+        """Take in some records; what the kernel has read it holds until others come, or the end."""
+        if isinstance(piece, ProfilePiece):
+            self._held = piece
         else:
-            self._add_events(_EVENTS.decode(piece.text))
+            self._take_held()
+            self._add_events(piece)
 
-    def _add_columns(self, piece: ProfilePiece) -> None:
+    def _take_held(self) -> None:
+        """Take in the records that the kernel holds."""
+        if self._held is not None:
+            records, self._held = self._held.take(), None
+            self._add_columns(records)
+
+    def _add_columns(self, piece: ProfileRecords) -> None:
         """Take in records that are columns already."""
         self.counts.update({(cat, phase): number for cat, phase, number in piece.counts})
         self._add_further(_EVENTS.decode(piece.others))
         for flows in (self.launch_flows, self.forward_flows, self.graph_flows):
             flows.add_columns(piece.arrow_categories, piece.arrows)
-        columns, role = piece.columns, piece.columns["role"]
-        if not len(role):
-            return
+        columns = piece.columns
         for name in ("role", "pid", "tid", "start_ns", "duration_ns"):
             self._put(name, columns[name])
         self._put_distinct("category", self.categories, piece.categories, columns["category"])
@@ -152,8 +160,7 @@ class Columns:
             self._put(name, values)
         # Only operations tell shapes; what others have is the last of these codes.
         self._put_distinct("shapes", self.shape_texts, [*piece.shapes, b""], columns["shapes"])
-        told = np.array(list(map(_tells_communication, piece.names)), np.bool_)
-        self.args += piece.args(_is_carried(role) | told[columns["name"]])
+        self.args += piece.args
 
     def _put_distinct(
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
@@ -254,8 +261,10 @@ class Columns:
             shapes[ops] = list(map(self.shape_texts.__getitem__, texts))
         self._put("shapes", shapes)
         names = [event.name for event in spans]
-        tells = {name: _tells_communication(name) for name in set(names)}
-        carried = _is_carried(role) | np.array(list(map(tells.__getitem__, names)), np.bool_)
+        tells = {name: tells_communication(name) for name in set(names)}
+        carried = np.isin(role, KEPT_ROLES) | np.array(
+            list(map(tells.__getitem__, names)), np.bool_
+        )
         args = [""] * len(spans)
         for row in np.flatnonzero(carried).tolist():
             args[row] = bytes(raw[row]).decode("utf-8", "replace")
@@ -314,6 +323,7 @@ class Columns:
     def finish(self, metadata: dict[str, Any], repairs: Repairs) -> DeviceTrace:
         base = metadata.get("baseTimeNanoseconds", 0)
         base_time_ns = base if isinstance(base, int) and abs(base) < _LATEST_NS else 0
+        self._take_held()
         warnings = []
         if metadata.get("displayTimeUnit") == "ns":
             warnings.append("displayTimeUnit is ns, a hint to viewers; times were read as us")
@@ -368,17 +378,6 @@ class Columns:
             "the beginning or the end of an interval only (phases B and E) "
             "and were left out"
         ] * bool(single)
-
-
-def _is_carried(role: npt.NDArray[np.uint8]) -> Mask:
-    """Which spans keep their arguments, whatever they are called."""
-    carried: Mask = (role == Role.WORK) | (role == Role.SYNC) | (role == NO_ROLE)
-    return carried
-
-
-@lru_cache(maxsize=1 << 16)
-def _tells_communication(name: str) -> bool:
-    return COMMUNICATION.match(name) is not None
 
 
 def _first_told(args: list[Any], fields: tuple[str, ...], default: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Pieces of a host trace as the compiled kernel reads them."""
+"""Host traces as the compiled kernel reads them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chakra_et.kernel import kernel
+from chakra_et.recording.packed_texts import PackedTexts
 
 if TYPE_CHECKING:
-    from chakra_et.kernel._native import Column, HostReader, Operand, Told
+    from chakra_et.kernel._native import Column, HostReader, Told
 
 
 @dataclass(frozen=True)
-class HostPiece:
+class HostNodes:
     """Some nodes in columns. Codes are into the lists beside them, in order of first use.
 
-    `operands` are distinct inputs and outputs: values, shapes and types, and `strides` of each;
-    `told` are the attributes that only some nodes have.
+    `texts` are distinct inputs and outputs; `told` are the attributes that only some nodes have.
     """
 
     columns: dict[str, Column]
     names: list[str]
     op_schemas: list[str]
-    operands: list[Operand]
+    texts: PackedTexts
     strides: list[bytes]
     told: list[Told]
 
@@ -30,13 +30,29 @@ class HostPiece:
         return len(self.columns["id"])
 
 
+@dataclass(frozen=True)
+class HostPiece:
+    """A piece of a file whose nodes the kernel has taken in, with those of pieces before it."""
+
+    reader: HostReader
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self) -> HostNodes:
+        """All nodes that the kernel holds; it holds none then."""
+        columns, names, op_schemas, texts, strides, told = self.reader.take()
+        return HostNodes(columns, names, op_schemas, PackedTexts(*texts), strides, told)
+
+
 class _Decoder:
     def __init__(self, reader: HostReader) -> None:
         self._reader = reader
 
     def decode(self, text: bytes) -> HostPiece | None:
-        found = self._reader.read(text)
-        return None if found is None else HostPiece(*found)
+        count = self._reader.read(text)
+        return None if count is None else HostPiece(self._reader, count)
 
 
 def host_decoder() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from chakra_et.converters.pytorch.collectives import facts_of
 from chakra_et.converters.pytorch.group_nodes import NODE_NAME, groups_in
 from chakra_et.converters.pytorch.operators import operators
 from chakra_et.converters.pytorch.requests import read_request
-from chakra_et.converters.pytorch.tensors import find_tensors
+from chakra_et.converters.pytorch.tensors import tensors_in
 from chakra_et.converters.pytorch.values import decoded, first_shape, tensor_bytes
 from chakra_et.recording import HostTrace, Kind, Operators, Sparse, Tensors
 from chakra_et.recording.libraries import COMMUNICATION, FUNCTIONAL, RECORD, REQUEST
@@ -26,9 +27,9 @@ _SPLITS: Final = "in_split_size"
 class Texts:
     """How PyTorch's host traces write values, shapes and operators."""
 
-    def tensors(self, values: list[bytes]) -> Tensors:
+    def tensors(self, texts: Sequence[tuple[bytes, ...]]) -> Tensors:
         """All tensors in the values of inputs or outputs."""
-        return find_tensors(values)
+        return tensors_in(texts)
 
     def operators(self, schemas: list[str]) -> Operators:
         """What operators of these schemas do with their arguments."""

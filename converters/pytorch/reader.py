@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import UNTIMED, Growing, Rows
-from chakra_et.converters.pytorch.compiled import HostPiece, host_decoder
+from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece, host_decoder
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.meaning import Texts, read_meaning
@@ -29,14 +29,13 @@ from chakra_et.io.source import head
 from chakra_et.pool import Pool
 from chakra_et.recording import HostAttribute, HostTrace
 from chakra_et.recording.host_trace import COLUMNS, NO_CALLER
+from chakra_et.recording.packed_texts import OperandTexts, PackedPool
 from chakra_et.shown import several
 
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
 
 N = TypeVar("N", FlatNode, NestedNode)
 V = TypeVar("V")
-Operand: TypeAlias = tuple[bytes, bytes, bytes]
-"""Values, shapes and types of inputs or outputs, as they are carried."""
 
 HEAD_BYTES: Final = 1 << 18
 """How much of a file tells the layout of its nodes."""
@@ -160,7 +159,8 @@ class _Columns:
         self.columns = Growing()
         self.names: Pool[str] = Pool()
         self.op_schemas: Pool[str] = Pool()
-        self.texts: Pool[Operand] = Pool()
+        self.texts: Pool[OperandTexts] = Pool()
+        self.packed: PackedPool | None = None
         self.strides: Pool[bytes] = Pool({b"": 0})
         self.shared: dict[bytes, bytes] = {}
         self.attributes: dict[str, HostAttribute] = {}
@@ -185,7 +185,10 @@ class _Columns:
         self.columns.put(name, _codes(pool, distinct)[codes])
 
     def _put_operands(
-        self, texts: list[Operand], strides: list[bytes], codes: dict[str, npt.NDArray[np.int32]]
+        self,
+        texts: list[OperandTexts],
+        strides: list[bytes],
+        codes: dict[str, npt.NDArray[np.int32]],
     ) -> None:
         """Put inputs and outputs, as codes into lists of distinct ones and their strides."""
         text, stride = _codes(self.texts, texts), _codes(self.strides, strides)
@@ -288,7 +291,7 @@ class _Columns:
             metadata=metadata,
             names=self.names,
             op_schemas=self.op_schemas,
-            texts=self.texts,
+            texts=self.texts if self.packed is None else self.packed,
             strides=self.strides,
             attributes=self.attributes,
             warnings=warnings,
@@ -325,11 +328,16 @@ class _Columns:
 class NestedColumns(_Columns):
     """Columns of nodes of layouts B to E."""
 
+    def __init__(self, repairs: Repairs) -> None:
+        super().__init__(repairs)
+        self._held: HostPiece | None = None
+
     def add(self, piece: list[NestedNode] | HostPiece, /) -> None:
-        """Take in some nodes."""
+        """Take in some nodes; what the kernel has read it holds until others come, or the end."""
         if isinstance(piece, HostPiece):
-            self._add_columns(piece)
+            self._held = piece
             return
+        self._take_held()
         nodes = self._with_good_ids(piece)
         self._add_attributes([node.attrs for node in nodes])
         self._put_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
@@ -340,10 +348,27 @@ class NestedColumns(_Columns):
         )
         self._put_times(nodes)
 
-    def _add_columns(self, piece: HostPiece) -> None:
-        """Take in nodes that are columns already."""
-        columns, count = piece.columns, len(piece)
-        for name, declared, places, values in piece.told:
+    def finish(
+        self, path: Path, metadata: dict[str, Any], unknown: list[str], repairs: Repairs
+    ) -> HostTrace:
+        if self._held is not None and self.count == 0:
+            # Nothing but this: the texts stay as they are.
+            nodes = self._held.take()
+            self._add_columns(nodes, np.arange(len(nodes.texts), dtype=np.int32))
+            self._held, self.packed = None, PackedPool(nodes.texts)
+        self._take_held()
+        return super().finish(path, metadata, unknown, repairs)
+
+    def _take_held(self) -> None:
+        """Take in the nodes that the kernel holds."""
+        if self._held is not None:
+            nodes, self._held = self._held.take(), None
+            self._add_columns(nodes, _codes(self.texts, nodes.texts))
+
+    def _add_columns(self, nodes: HostNodes, text: npt.NDArray[np.int32]) -> None:
+        """Take in nodes that are columns already; `text` has the codes of their texts here."""
+        columns = nodes.columns
+        for name, declared, places, values in nodes.told:
             attribute = self.attributes.setdefault(name, HostAttribute(declared))
             attribute.rows += (places + self.count).tolist()
             attribute.values += values
@@ -352,14 +377,14 @@ class NestedColumns(_Columns):
         for name in _DEFAULTS:
             if name != "op_schema":
                 self.columns.put(_THREADS.get(name, name), columns[name])
-        self._put_distinct("name", self.names, piece.names, columns["name"])
-        self._put_distinct("op_schema", self.op_schemas, piece.op_schemas, columns["op_schema"])
-        self._put_operands(
-            piece.operands, piece.strides, {side: columns[side] for side in _STRIDES}
-        )
-        self.columns.put("start_ns", np.full(count, UNTIMED, np.int64))
-        self.columns.put("duration_ns", np.zeros(count, np.int64))
-        self.count += count
+        self._put_distinct("name", self.names, nodes.names, columns["name"])
+        self._put_distinct("op_schema", self.op_schemas, nodes.op_schemas, columns["op_schema"])
+        for side, strides in _STRIDES.items():
+            self.columns.put(side, text[columns[side]])
+            self._put_distinct(strides, self.strides, nodes.strides, columns[strides])
+        self.columns.put("start_ns", np.full(len(nodes), UNTIMED, np.int64))
+        self.columns.put("duration_ns", np.zeros(len(nodes), np.int64))
+        self.count += len(nodes)
 
     def _add_attributes(self, lists: list[list[HostAttr]]) -> None:
         """Turn each node's list of named values into columns: those that all have, and others."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.kernel import kernel
 from chakra_et.recording import Tensors
+from chakra_et.recording.packed_texts import PackedTexts
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -42,12 +43,27 @@ _WIDEST: Final = 1 << 12
 """Above any number of elements and any item size; both together fit into 64 bits."""
 
 
+def tensors_in(operands: Sequence[tuple[bytes, ...]]) -> Tensors:
+    """All tensors in the values of inputs or outputs, which are the first text of each."""
+    module = kernel()
+    if module is not None and isinstance(operands, PackedTexts):
+        values = operands.values, operands.offsets, operands.value
+        found = module.find_tensors_at(*map(np.ascontiguousarray, values))
+        if found is not None:
+            return _tensors(found, len(operands))
+    return find_tensors([values for values, *_ in operands])
+
+
 def find_tensors(texts: list[bytes]) -> Tensors:
     """All tensors in JSON texts of lists, also nested ones. Other values are passed over."""
-    text, argument, storage, offset, count, size, names = _columns(texts)
+    return _tensors(_columns(texts), len(texts))
+
+
+def _tensors(columns: Sequence[npt.NDArray[Any]], texts: int) -> Tensors:
+    text, argument, storage, offset, count, size, names = columns
     devices, device = _distinct(names)
     return Tensors(
-        offsets=np.searchsorted(text, np.arange(len(texts) + 1)),
+        offsets=np.searchsorted(text, np.arange(texts + 1)),
         argument=argument,
         storage=storage,
         begin=offset * size,

@@ -2,6 +2,7 @@
 #ifndef CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
 #define CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
 
+#include <array>
 #include <chakra_et/records.hpp>
 #include <string_view>
 #include <utility>
@@ -36,9 +37,13 @@ class NodeWriter {
         writer_(nodes_, tags_) {
     take_columns(columns);
     for (nb::handle name : names) nodes_.names.push_back(utf8(name));
-    for (nb::handle entry : texts) {
-      for (nb::handle text : entry) nodes_.texts.push_back(raw(text));
-      nodes_.text_offsets.push_back(nodes_.texts.size());
+    if (nb::isinstance<nb::dict>(texts)) {
+      take_packed(texts);
+    } else {
+      for (nb::handle entry : texts) {
+        for (nb::handle text : entry) nodes_.texts.push_back(raw(text));
+        nodes_.text_offsets.push_back(nodes_.texts.size());
+      }
     }
     for (nb::handle attribute : attributes) nodes_.attributes.push_back(attribute_of(attribute));
     for (nb::handle layout : layouts) nodes_.layouts.push_back(numbers(layout));
@@ -77,6 +82,34 @@ class NodeWriter {
     if (!nodes_.fit()) {
       throw nb::value_error("the columns of a trace do not fit together");
     }
+  }
+
+  // The columns of `PackedTexts`.
+  void take_packed(nb::handle texts) {
+    using Texts = std::vector<std::string_view>;
+    Texts values = texts_between(nb::cast<Column<uint8_t>>(texts["values"], false),
+                                 nb::cast<Column<int64_t>>(texts["offsets"], false));
+    std::array<Texts, 3> of_codes = {taken_by(values, texts["value"]),
+                                     taken_by(raw_texts(texts["shapes"]), texts["shape"]),
+                                     taken_by(raw_texts(texts["types"]), texts["type"])};
+    for (const Texts& column : of_codes) {
+      if (column.size() != of_codes[0].size()) throw nb::value_error("columns of texts");
+    }
+    for (size_t code = 0; code < of_codes[0].size(); ++code) {
+      for (const Texts& texts_of : of_codes) nodes_.texts.push_back(texts_of[code]);
+      nodes_.text_offsets.push_back(nodes_.texts.size());
+    }
+  }
+
+  static std::vector<std::string_view> raw_texts(nb::handle texts) {
+    std::vector<std::string_view> out;
+    for (nb::handle text : texts) out.push_back(raw(text));
+    return out;
+  }
+
+  static std::vector<std::string_view> taken_by(const std::vector<std::string_view>& texts,
+                                                nb::handle codes) {
+    return taken(texts, nb::cast<Column<int32_t>>(codes, false));
   }
 
   static Attribute attribute_of(nb::handle given) {

@@ -2,16 +2,16 @@
 #ifndef CHAKRA_ET_KERNEL_JSON_TO_PYTHON_HPP
 #define CHAKRA_ET_KERNEL_JSON_TO_PYTHON_HPP
 
+#include <array>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "host_nodes.hpp"
 #include "profile_records.hpp"
+#include "profile_table.hpp"
 #include "python.hpp"
 
 namespace chakra_et {
@@ -24,7 +24,7 @@ class Piece {
     size_t wanted = text.size() + simdjson::SIMDJSON_PADDING;
     if (data_.size() < wanted) data_.resize(wanted);
     std::memcpy(data_.data(), text.data(), text.size());
-    std::memset(data_.data() + text.size(), ' ', simdjson::SIMDJSON_PADDING);
+    std::memset(data_.data() + text.size(), 0, simdjson::SIMDJSON_PADDING);
     return simdjson::padded_string_view(data_.data(), text.size(), data_.size());
   }
   od::parser parser;
@@ -35,73 +35,83 @@ class Piece {
 
 class HostReader {
  public:
+  // How many nodes were read; nothing for a piece that is not as usual.
   nb::object read(nb::bytes text) {
-    HostNodes nodes;
     std::string_view given = raw(text);
-    bool sound;
+    int64_t count;
     {
       nb::gil_scoped_release release;
-      sound = nodes.read(piece_.parser, piece_.take(given));
+      count = nodes_.read(piece_.parser, piece_.take(given), table_);
     }
-    if (!sound) return nb::none();
+    return count < 0 ? nb::none() : nb::object(nb::int_(count));
+  }
+
+  // All nodes that were read since this was asked last.
+  nb::tuple take() {
+    HostTable table = std::exchange(table_, HostTable());
     nb::dict out;
-    out["id"] = array(std::move(nodes.id));
-    out["parent"] = array(std::move(nodes.parent));
+    out["id"] = array(std::move(table.id));
+    out["parent"] = array(std::move(table.parent));
     for (size_t k = 0; k < core_numbers.size(); ++k) {
-      out[str_of(core_numbers[k].name)] = array(std::move(nodes.numbers[k]));
+      out[str_of(core_numbers[k].name)] = array(std::move(table.numbers[k]));
     }
-    out["name"] = array(std::move(nodes.name));
-    out["op_schema"] = array(std::move(nodes.schema));
-    out["inputs"] = array(std::move(nodes.inputs));
-    out["outputs"] = array(std::move(nodes.outputs));
+    out["name"] = array(std::move(table.name));
+    out["op_schema"] = array(std::move(table.schema));
+    out["inputs"] = array(std::move(table.operand[0]));
+    out["outputs"] = array(std::move(table.operand[1]));
+    out["input_strides"] = array(std::move(table.stride[0]));
+    out["output_strides"] = array(std::move(table.stride[1]));
     nb::list told;
-    for (Told& part : nodes.told) told.append(told_of(part));
-    return nb::make_tuple(out, list_of(nodes.names.values(), str_of),
-                          list_of(nodes.schemas.values(), str_of),
-                          list_of(nodes.operands.values(), [this](const auto& one) { return texts_of(one); }),
-                          list_of(nodes.operands.values(), strides_of), told);
+    for (size_t code = 0; code < table.told.size(); ++code) told.append(told_of(table, code));
+    return nb::make_tuple(out, list_of(table.names.values(), str_of),
+                          list_of(table.schemas.values(), str_of), texts_of(table),
+                          list_of(table.strides.values(), bytes_of), told);
   }
 
  private:
-  nb::object texts_of(const Operands& operands) {
-    const auto& texts = operands.texts;
-    return nb::make_tuple(bytes_of(texts[0]), shared(texts[1]), shared(texts[2]));
+  // Values one behind the other and where each ends, shapes, types, and the codes of each operand.
+  static nb::tuple texts_of(HostTable& table) {
+    std::array<std::vector<int32_t>, 3> codes;
+    for (const auto& operand : table.operands.values()) {
+      for (size_t k = 0; k < codes.size(); ++k) codes[k].push_back(operand[k]);
+    }
+    KeptTexts& values = table.texts[0].values();
+    return nb::make_tuple(array(std::move(values.characters)), array(std::move(values.offsets)),
+                          list_of(table.texts[1].values(), bytes_of),
+                          list_of(table.texts[2].values(), bytes_of), array(std::move(codes[0])),
+                          array(std::move(codes[1])), array(std::move(codes[2])));
   }
 
-  // A text that many operands have, made once.
-  nb::object shared(std::string_view text) {
-    auto found = shared_.find(text);
-    if (found != shared_.end()) return found->second;
-    nb::object made = bytes_of(text);
-    if (shared_.size() < most_shared) shared_.emplace(raw(made), made);
-    return made;
-  }
-
-  static nb::object strides_of(const Operands& operands) { return bytes_of(operands.texts[3]); }
-
-  static nb::object told_of(Told& part) {
+  static nb::object told_of(HostTable& table, size_t code) {
+    ToldColumn& column = table.told[code];
     nb::list values;
-    for (const Value& value : part.values) {
-      if (value.kind == Value::text) {
-        values.append(str_of(value.characters));
-      } else if (value.kind == Value::signed_number) {
-        values.append(nb::int_(static_cast<int64_t>(value.bits)));
+    for (size_t at = 0; at < column.rows.size(); ++at) {
+      uint64_t bits = column.values[at];
+      if (column.kinds[at] == Value::text) {
+        values.append(str_of(table.told_texts.values()[bits]));
+      } else if (column.kinds[at] == Value::signed_number) {
+        values.append(nb::int_(static_cast<int64_t>(bits)));
       } else {
-        values.append(nb::int_(value.bits));
+        values.append(nb::int_(bits));
       }
     }
-    return nb::make_tuple(str_of(part.name), str_of(part.type), array(std::move(part.rows)),
-                          values);
+    auto type = static_cast<size_t>(table.told_type[code]);
+    return nb::make_tuple(str_of(table.told_names.values()[code]),
+                          str_of(table.told_types.values()[type]),
+                          array(std::move(column.rows)), values);
   }
 
-  static constexpr size_t most_shared = 1 << 16;
   Piece piece_;
-  std::unordered_map<std::string_view, nb::object> shared_;
+  HostNodes nodes_;
+  HostTable table_;
 };
 
 class ProfileReader {
  public:
-  ProfileReader(nb::dict roles, nb::object left_out, nb::dict arrows, int op_role, int no_role) {
+  // `tells` says of a name whether its arguments are kept, whatever the role.
+  ProfileReader(nb::dict roles, nb::object left_out, nb::dict arrows, int op_role, int no_role,
+                nb::object kept_roles, nb::object tells)
+      : tells_(tells) {
     meanings_.no_role = static_cast<uint8_t>(no_role);
     meanings_.op_role = static_cast<uint8_t>(op_role);
     for (auto [category, role] : roles) of(category).role = nb::cast<uint8_t>(role);
@@ -110,19 +120,32 @@ class ProfileReader {
       of(category).is_arrow = true;
       of(category).least_arrow = nb::cast<int64_t>(least);
     }
+    for (nb::handle role : kept_roles) is_kept_[nb::cast<uint8_t>(role)] = true;
   }
 
+  // How many records were read; nothing for a piece that is not as usual.
   nb::object read(nb::bytes text) {
-    records_ = std::make_unique<ProfileRecords>(meanings_);
+    ProfileRecords piece(meanings_);
     std::string_view given = raw(text);
     bool sound;
     {
       nb::gil_scoped_release release;
-      sound = records_->read(piece_.parser, piece_.take(given));
+      sound = piece.read(piece_.parser, piece_.take(given));
     }
     if (!sound) return nb::none();
-    ProfileRecords& found = *records_;
+    table_.put(piece);
+    keep_args(piece);
+    int64_t count = 0;
+    for (int64_t of_kind : piece.kind_counts) count += of_kind;
+    return nb::int_(count);
+  }
+
+  // All records that were read since this was asked last.
+  nb::tuple take() {
+    ProfileTable table = std::exchange(table_, ProfileTable());
+    tells_of_.clear();
     nb::dict out;
+    Spans& found = table.spans;
     out["role"] = array(std::move(found.role));
     out["category"] = array(std::move(found.category));
     out["name"] = array(std::move(found.name));
@@ -133,25 +156,12 @@ class ProfileReader {
     out["duration_ns"] = array(std::move(found.duration_ns));
     nb::list numbers;
     for (auto& column : found.numbers) numbers.append(array(std::move(column)));
-    nb::list kinds;
-    for (size_t i = 0; i < found.kind_counts.size(); ++i) {
-      const auto& [category, phase] = found.kinds.values()[i];
-      kinds.append(nb::make_tuple(str_of(category), str_of(phase), found.kind_counts[i]));
-    }
-    return nb::make_tuple(out, numbers, list_of(found.categories.values(), str_of),
-                          list_of(found.names.values(), str_of),
-                          list_of(found.shape_texts.values(), bytes_of), kinds,
-                          list_of(found.arrow_categories.values(), str_of), arrows_of(found),
-                          bytes_of(found.others));
-  }
-
-  nb::list args(nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig> wanted) const {
-    nb::list out;
-    nb::object nothing = str_of({});
-    for (size_t row = 0; records_ && row < records_->args.size() && row < wanted.size(); ++row) {
-      out.append(wanted.data()[row] ? str_of(records_->args[row]) : nothing);
-    }
-    return out;
+    nb::object args = std::exchange(args_, nb::list());
+    return nb::make_tuple(out, numbers, list_of(table.categories.values(), str_of),
+                          list_of(table.names.values(), str_of),
+                          list_of(table.shape_texts.values(), bytes_of), args, kinds_of(table),
+                          list_of(table.arrow_categories.values(), str_of), arrows_of(table),
+                          bytes_of("[" + table.others + "]"));
   }
 
  private:
@@ -160,9 +170,37 @@ class ProfileReader {
     return found;
   }
 
-  static nb::list arrows_of(ProfileRecords& found) {
+  // Keep the arguments of the last spans, which are those of a piece, as they stand in the file.
+  void keep_args(const ProfileRecords& piece) {
+    const KeptTexts& names = table_.names.values();
+    for (size_t code = tells_of_.size(); code < names.size(); ++code) {
+      tells_of_.push_back(nb::cast<bool>(tells_(str_of(names[code]))));
+    }
+    nb::object nothing = str_of({});
+    size_t row = table_.spans.role.size() - piece.args.size();
+    for (std::string_view text : piece.args) {
+      auto name = static_cast<size_t>(table_.spans.name[row]);
+      bool is_kept = is_kept_[table_.spans.role[row]] || tells_of_[name];
+      args_.append(is_kept ? str_of(text) : nothing);
+      ++row;
+    }
+  }
+
+  static nb::list kinds_of(const ProfileTable& table) {
+    nb::list kinds;
+    for (size_t i = 0; i < table.kind_counts.size(); ++i) {
+      auto [category, phase] = table.kinds.values()[i];
+      const KeptTexts& texts = table.kind_texts.values();
+      kinds.append(nb::make_tuple(str_of(texts[static_cast<size_t>(category)]),
+                                  str_of(texts[static_cast<size_t>(phase)]),
+                                  table.kind_counts[i]));
+    }
+    return kinds;
+  }
+
+  static nb::list arrows_of(ProfileTable& table) {
     nb::list out;
-    for (auto& ends : found.arrows) {
+    for (auto& ends : table.arrows) {
       out.append(nb::make_tuple(array(std::move(ends.category)), array(std::move(ends.pid)),
                                 array(std::move(ends.tid)), array(std::move(ends.id)),
                                 array(std::move(ends.time_ns))));
@@ -171,8 +209,12 @@ class ProfileReader {
   }
 
   Categories meanings_;
+  std::array<bool, 256> is_kept_{};  // by role
+  nb::object tells_;
+  std::vector<bool> tells_of_;  // names
   Piece piece_;
-  std::unique_ptr<ProfileRecords> records_;
+  ProfileTable table_;
+  nb::list args_;
 };
 
 }  // namespace kernel

@@ -1,4 +1,6 @@
 // The compiled kernel as a module of Python. What each function means, _native.pyi says.
+#include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -35,20 +37,50 @@ nb::tuple shortest_edit(Column<int64_t> left, Column<int64_t> right, int64_t mos
                         array(std::move(runs.size)));
 }
 
-nb::object find_tensors(nb::list texts) {
-  std::vector<std::string_view> given;
-  for (nb::handle text : texts) given.push_back(raw(text));
+nb::object tensors_of(const std::vector<std::string_view>& texts) {
   TensorFinder found;
   bool sound;
   {
     nb::gil_scoped_release release;
-    sound = found.read(given);
+    sound = found.read(texts);
   }
   if (!sound) return nb::none();
   return nb::make_tuple(array(std::move(found.text)), array(std::move(found.argument)),
                         array(std::move(found.storage)), array(std::move(found.offset)),
                         array(std::move(found.count)), array(std::move(found.size)),
                         array(std::move(found.device)));
+}
+
+nb::object find_tensors(nb::list texts) {
+  std::vector<std::string_view> given;
+  for (nb::handle text : texts) given.push_back(raw(text));
+  return tensors_of(given);
+}
+
+// The places of the texts that hold any of some words.
+nb::object containing(nb::list texts, nb::list words) {
+  std::vector<std::string_view> wanted;
+  for (nb::handle word : words) wanted.push_back(utf8(word));
+  std::vector<std::boyer_moore_horspool_searcher<const char*>> searchers;
+  for (std::string_view word : wanted) searchers.emplace_back(word.data(), word.data() + word.size());
+  std::vector<int64_t> places;
+  int64_t place = 0;
+  for (nb::handle text : texts) {
+    std::string_view given = utf8(text);
+    const char* end = given.data() + given.size();
+    for (const auto& searcher : searchers) {
+      if (std::search(given.data(), end, searcher) == end) continue;
+      places.push_back(place);
+      break;
+    }
+    ++place;
+  }
+  return array(std::move(places));
+}
+
+nb::object find_tensors_at(Column<uint8_t> characters, Column<int64_t> offsets,
+                           Column<int32_t> codes) {
+  return tensors_of(taken(texts_between(characters, offsets), codes));
 }
 
 }  // namespace
@@ -59,12 +91,16 @@ NB_MODULE(_native, m) {
   using namespace chakra_et::kernel;
   m.attr("INTERFACE") = CHAKRA_ET_INTERFACE;
   m.attr("SIMD") = simdjson::get_active_implementation()->name();
-  nb::class_<HostReader>(m, "HostReader").def(nb::init<>()).def("read", &HostReader::read, "text"_a);
+  nb::class_<HostReader>(m, "HostReader")
+      .def(nb::init<>())
+      .def("read", &HostReader::read, "text"_a)
+      .def("take", &HostReader::take);
   nb::class_<ProfileReader>(m, "ProfileReader")
-      .def(nb::init<nb::dict, nb::object, nb::dict, int, int>(), "roles"_a, "left_out"_a,
-           "arrows"_a, "op_role"_a, "no_role"_a)
+      .def(nb::init<nb::dict, nb::object, nb::dict, int, int, nb::object, nb::object>(),
+           "roles"_a, "left_out"_a, "arrows"_a, "op_role"_a, "no_role"_a, "kept_roles"_a,
+           "tells"_a)
       .def("read", &ProfileReader::read, "text"_a)
-      .def("args", &ProfileReader::args, "wanted"_a);
+      .def("take", &ProfileReader::take);
   nb::class_<NodeWriter>(m, "NodeWriter")
       .def(nb::init<nb::dict, nb::list, nb::object, nb::list, nb::list, nb::list, nb::list,
                     nb::list>(),
@@ -74,6 +110,8 @@ NB_MODULE(_native, m) {
   m.def("enclosing", &enclosing_of, "lane"_a, "start"_a, "end"_a, "order"_a, "last"_a);
   m.def("shortest_edit", &shortest_edit, "left"_a, "right"_a, "most"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);
+  m.def("containing", &containing, "texts"_a, "words"_a);
+  m.def("find_tensors_at", &find_tensors_at, "characters"_a, "offsets"_a, "codes"_a);
   m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,
         "operands"_a, "wire_types"_a);
   m.def("texts_at", &texts_at, "data"_a, "starts"_a, "lengths"_a, "kind"_a);

@@ -1,5 +1,4 @@
-// Records of profiles as columns: what `_Columns` in converters/kineto/reader.py makes of the same
-// piece.
+// Records of profiles in a piece of a file.
 #ifndef CHAKRA_ET_KERNEL_PROFILE_RECORDS_HPP
 #define CHAKRA_ET_KERNEL_PROFILE_RECORDS_HPP
 
@@ -57,41 +56,66 @@ using Kind = std::pair<std::string_view, std::string_view>;
 
 struct HashKind {
   size_t operator()(const Kind& kind) const {
-    std::hash<std::string_view> hash;
+    HashText hash;
     return hash(kind.first) * 31 + hash(kind.second);
+  }
+};
+
+// Columns of spans, in order; shapes are -1 for what is no operation.
+struct Spans {
+  std::vector<uint8_t> role;
+  std::vector<int32_t> category, name, shapes;
+  std::vector<int64_t> pid, tid, start_ns, duration_ns;
+  std::array<std::vector<int64_t>, arguments.size()> numbers;
+
+  template <class Do>
+  void each(const Spans& other, Do&& act) {
+    act(role, other.role);
+    act(category, other.category);
+    act(name, other.name);
+    act(shapes, other.shapes);
+    act(pid, other.pid);
+    act(tid, other.tid);
+    act(start_ns, other.start_ns);
+    act(duration_ns, other.duration_ns);
+    for (size_t a = 0; a < numbers.size(); ++a) act(numbers[a], other.numbers[a]);
+  }
+};
+
+// Ends of arrows that are evidence.
+struct Arrows {
+  std::vector<int32_t> category;
+  std::vector<int64_t> pid, tid, id, time_ns;
+
+  template <class Do>
+  void each(const Arrows& other, Do&& act) {
+    act(category, other.category);
+    act(pid, other.pid);
+    act(tid, other.tid);
+    act(id, other.id);
+    act(time_ns, other.time_ns);
   }
 };
 
 class ProfileRecords {
  public:
-  // Spans, in order.
-  std::vector<uint8_t> role;
-  std::vector<int32_t> category, name, shapes;
-  std::vector<int64_t> pid, tid, start_ns, duration_ns;
-  std::array<std::vector<int64_t>, arguments.size()> numbers;
-  std::vector<std::string_view> args;
+  Spans spans;
+  std::vector<std::string_view> args;  // of the spans
   TextPool categories, names, shape_texts;
-  // Ends of arrows that are evidence: beginnings and ends.
-  struct Arrows {
-    std::vector<int32_t> category;
-    std::vector<int64_t> pid, tid, id, time_ns;
-  };
-  std::array<Arrows, 2> arrows;
+  std::array<Arrows, 2> arrows;  // beginnings and ends
   TextPool arrow_categories;
   // How many records of each category and phase there are, in order of the first.
   Pool<Kind, HashKind> kinds;
   std::vector<int64_t> kind_counts;
-  // Records that Python reads, as a list in JSON: names of rows, and halves of intervals.
-  std::string others = "[";
+  // Records that Python reads, with commas between them: names of rows, and halves of intervals.
+  std::string others;
 
   explicit ProfileRecords(const Categories& meanings) : meanings_(meanings) {}
 
   bool read(od::parser& parser, simdjson::padded_string_view text) {
-    bool sound = each_object(parser, text, [this](od::document& document, od::object& record) {
+    return each_object(parser, text, [this](od::document& document, od::object& record) {
       return take(document, record);
     });
-    others += ']';
-    return sound;
   }
 
  private:
@@ -116,7 +140,7 @@ class ProfileRecords {
     if (record.phase == "M" || record.phase == "B" || record.phase == "E") {
       std::string_view whole;
       if (object.raw_json().get(whole)) return false;
-      if (others.size() > 1) others += ',';
+      if (!others.empty()) others += ',';
       others += whole;
     }
     return true;
@@ -205,16 +229,16 @@ class ProfileRecords {
           if (told && record.numbers[a][k] != arguments[a].absent) value = record.numbers[a][k];
         }
       }
-      numbers[a].push_back(value);
+      spans.numbers[a].push_back(value);
     }
-    role.push_back(meaning.role);
-    category.push_back(categories[record.category]);
-    name.push_back(names[record.name]);
-    pid.push_back(record.pid);
-    tid.push_back(record.tid);
-    start_ns.push_back(start);
-    duration_ns.push_back(lasts);
-    shapes.push_back(is_operation ? shape_texts[record.shapes] : -1);
+    spans.role.push_back(meaning.role);
+    spans.category.push_back(categories[record.category]);
+    spans.name.push_back(names[record.name]);
+    spans.pid.push_back(record.pid);
+    spans.tid.push_back(record.tid);
+    spans.start_ns.push_back(start);
+    spans.duration_ns.push_back(lasts);
+    spans.shapes.push_back(is_operation ? shape_texts[record.shapes] : -1);
     args.push_back(record.has_args ? record.args : std::string_view("{}"));
     return true;
   }

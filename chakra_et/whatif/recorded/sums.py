@@ -16,7 +16,7 @@ import numpy as np
 
 from chakra_et.build import DTYPES
 from chakra_et.columns import Mask, Rows, TextCodes
-from chakra_et.converters.pytorch.tensors import find_tensors
+from chakra_et.converters.pytorch.tensors import tensors_in
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.graph import Adjacency
 from chakra_et.model import Trace
@@ -114,7 +114,7 @@ class _Memory:
         self._nodes = trace.nodes
         self._known: dict[int, Rows] = {}
         self._sizes: dict[int, int] = {}
-        tensors = find_tensors([text[0] for text in trace.nodes.texts])
+        tensors = tensors_in(trace.nodes.texts)
         self._offsets: list[int] = tensors.offsets.tolist()
         # Storage, begin and end of each tensor, in bytes.
         self._tensors = np.stack((tensors.storage, tensors.begin, tensors.end), axis=1)

@@ -7,7 +7,6 @@ what none of them does for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -59,7 +58,7 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     Memory of a device is read and written by operations that launched work there; the others only
     describe it anew. `work` tells which did.
     """
-    tensors = host.dialect.tensors(list(map(itemgetter(0), host.texts)))
+    tensors = host.dialect.tensors(host.texts.in_order)
     found = _Uses.of(host, tensors, actors).accesses()
     seen = found.on_device & work.known
     launched = work.launches[found.node]

@@ -1,0 +1,202 @@
+// The lists of attributes of host nodes: `[{"name": …, "type": …, "value": …}, …]`.
+//
+// Nearly all lists of a file are the same text but for the values. So each new way to write them is
+// read by simdjson once, and what stands between its values is kept: wherever the same stands between
+// plain values again, they are all that need be looked at.
+#ifndef CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP
+#define CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "host_table.hpp"
+#include "json.hpp"
+
+namespace chakra_et {
+namespace kernel {
+
+// Nodes that have the same attribute names in the same order; the types are those of the first.
+struct Alike {
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> types;
+  std::vector<uint32_t> places;  // of the nodes in the piece
+};
+
+class AttributeLists {
+ public:
+  std::vector<Value> values;  // of all lists, one behind the other
+  std::vector<Alike> groups;
+
+  // Forget what was read: views of it do not outlive its piece.
+  void clear() {
+    values.clear();
+    groups.clear();
+    ways_.clear();
+    last_ = 0;
+  }
+
+  // The group of the list in `found`, whose values are put behind the others; `end` is that of all
+  // text. False for what is not as usual.
+  bool read(simdjson::simdjson_result<od::value> found, const char* end, uint32_t& group) {
+    od::value list;
+    if (found.get(list)) return false;
+    const char* begin = start_of(list);
+    for (size_t tried = 0; tried < ways_.size(); ++tried) {
+      if (is_written(ways_[last_], begin, end)) {
+        group = ways_[last_].group;
+        return true;
+      }
+      last_ = last_ + 1 == ways_.size() ? 0 : last_ + 1;
+    }
+    return read_anew(list, begin, group);
+  }
+
+  // The group of a list that has no attributes.
+  uint32_t empty() {
+    seen_.clear();
+    types_.clear();
+    return group_of_seen();
+  }
+
+ private:
+  // What stands before each value and behind the last, and which values are texts.
+  struct Way {
+    std::vector<std::string_view> between;
+    std::vector<bool> is_text;
+    uint32_t group;
+  };
+  static constexpr size_t most_ways = 8;
+
+  bool is_written(const Way& way, const char* p, const char* end) {
+    size_t before = values.size(), count = way.is_text.size();
+    for (size_t k = 0; k <= count; ++k) {
+      std::string_view text = way.between[k];
+      bool same = text.size() <= static_cast<size_t>(end - p) &&
+                  std::memcmp(p, text.data(), text.size()) == 0;
+      p += same ? text.size() : 0;
+      if (same && k < count) same = plain(p, way.is_text[k]);
+      if (!same || (k == count && !ends_member(p))) {
+        values.resize(before);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Put a plain value behind the others, and move behind it.
+  bool plain(const char*& p, bool is_text) {
+    Value value;
+    if (is_text) {
+      const char* end = *p == '"' ? behind_text(p + 1) : nullptr;
+      if (end == nullptr) return false;
+      value.characters = {p + 1, static_cast<size_t>(end - p - 2)};
+      p = end;
+    } else {
+      bool negative = *p == '-';
+      if (negative) ++p;
+      if (!plain_integer(p, value.bits)) return false;
+      if (negative) value.bits = uint64_t{0} - value.bits;
+      value.kind = negative ? Value::signed_number : Value::unsigned_number;
+    }
+    values.push_back(value);
+    return true;
+  }
+
+  bool read_anew(od::value& list, const char* begin, uint32_t& group) {
+    size_t before = values.size();
+    seen_.clear();
+    types_.clear();
+    starts_.clear();
+    od::array array;
+    if (list.get_array().get(array)) return false;
+    for (auto element : array) {
+      od::object object;
+      if (element.get_object().get(object) || !take(object)) return false;
+    }
+    group = group_of_seen();
+    if (ways_.size() < most_ways) learn(begin, before, group);
+    return true;
+  }
+
+  bool take(od::object& object) {
+    std::string_view called, type;
+    Value value;
+    const char* start = nullptr;
+    bool has_name = false;
+    for (auto field : object) {
+      std::string_view key;
+      if (!plain_key(field, key)) return false;
+      if (key == "name") {
+        if (!text_of(field.value(), called)) return false;
+        has_name = true;
+      } else if (key == "type") {
+        if (!text_of(field.value(), type)) return false;
+      } else if (key == "value") {
+        if (!take_value(field.value(), value, start)) return false;
+      } else if (!walk(field.value())) {
+        return false;
+      }
+    }
+    if (!has_name || start == nullptr) return false;
+    seen_.push_back(called);
+    types_.push_back(type);
+    starts_.push_back(start);
+    values.push_back(value);
+    return true;
+  }
+
+  static bool take_value(simdjson::simdjson_result<od::value> found, Value& out,
+                         const char*& start) {
+    od::value value;
+    if (found.get(value)) return false;
+    start = start_of(value);
+    if (*start == '"') {
+      out = Value();
+      return text_of(value, out.characters);
+    }
+    if (*start == '-') {
+      int64_t number;
+      if (value.get_int64().get(number)) return false;
+      out = {Value::signed_number, static_cast<uint64_t>(number), {}};
+      return true;
+    }
+    out = {Value::unsigned_number, 0, {}};
+    return is_digit(*start) && !value.get_uint64().get(out.bits);
+  }
+
+  uint32_t group_of_seen() {
+    for (uint32_t group = 0; group < groups.size(); ++group) {
+      if (groups[group].names == seen_) return group;
+    }
+    groups.push_back({seen_, types_, {}});
+    return static_cast<uint32_t>(groups.size() - 1);
+  }
+
+  // Keep how the list that was read last is written, if all of it is plain.
+  void learn(const char* begin, size_t before, uint32_t group) {
+    const char* end = behind_array(begin, 0);
+    if (end == nullptr) return;
+    Way way{{}, {}, group};
+    for (size_t k = 0; k < starts_.size(); ++k) {
+      if (starts_[k] < begin) return;  // a member that comes twice
+      way.between.emplace_back(begin, static_cast<size_t>(starts_[k] - begin));
+      way.is_text.push_back(values[before + k].kind == Value::text);
+      begin = behind_value(starts_[k], 0);
+    }
+    way.between.emplace_back(begin, static_cast<size_t>(end - begin));
+    ways_.push_back(std::move(way));
+    last_ = ways_.size() - 1;
+  }
+
+  std::vector<Way> ways_;
+  size_t last_ = 0;
+  std::vector<std::string_view> seen_, types_;  // of the list that was read anew last
+  std::vector<const char*> starts_;             // of its values
+};
+
+}  // namespace kernel
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP

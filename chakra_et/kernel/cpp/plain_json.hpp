@@ -1,0 +1,121 @@
+// Values of JSON passed over character by character, where they are plain: whole numbers and decimals,
+// texts without escapes, and what is made of these. Most are; all others are for simdjson.
+//
+// The text around is one that simdjson has looked through: its characters are UTF-8, its texts have
+// ends and no control characters. A zero stands behind it.
+#ifndef CHAKRA_ET_KERNEL_PLAIN_JSON_HPP
+#define CHAKRA_ET_KERNEL_PLAIN_JSON_HPP
+
+#include <cstdint>
+#include <cstring>
+
+namespace chakra_et {
+namespace kernel {
+
+constexpr int deepest = 64;              // Python's readers give up somewhere behind that
+constexpr int longest_plain_number = 20;  // in characters
+constexpr int most_digits = 18;          // of a whole number that surely fits
+
+// Each function takes the first character, and gives the one behind; nullptr for what is not plain.
+
+inline const char* behind_blanks(const char* p) {
+  while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') ++p;
+  return p;
+}
+
+inline uint64_t zeros_in(uint64_t word) {
+  return (word - 0x0101010101010101) & ~word & 0x8080808080808080;
+}
+
+// Behind the quote that ends a text; `p` is behind the one that begins it.
+inline const char* behind_text(const char* p) {
+  for (;; p += 8) {
+    uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    if (zeros_in(word ^ 0x2222222222222222) | zeros_in(word ^ 0x5c5c5c5c5c5c5c5c)) break;
+  }
+  while (*p != '"' && *p != '\\') ++p;
+  return *p == '"' ? p + 1 : nullptr;
+}
+
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+inline const char* behind_number(const char* p) {
+  const char* begin = p;
+  if (*p == '-') ++p;
+  const char* digits = p;
+  while (is_digit(*p)) ++p;
+  if (p == digits || (*digits == '0' && p - digits > 1)) return nullptr;
+  if (*p == '.') {
+    digits = ++p;
+    while (is_digit(*p)) ++p;
+    if (p == digits) return nullptr;
+  }
+  return *p == 'e' || *p == 'E' || p - begin > longest_plain_number ? nullptr : p;
+}
+
+// A whole number of few digits; `p` moves behind it.
+inline bool plain_integer(const char*& p, uint64_t& out) {
+  const char* digits = p;
+  out = 0;
+  while (is_digit(*p)) out = 10 * out + static_cast<uint64_t>(*p++ - '0');
+  return p != digits && p - digits <= most_digits && (*digits != '0' || p - digits == 1);
+}
+
+inline const char* behind_value(const char* p, int depth);
+
+inline const char* behind_array(const char* p, int depth) {
+  p = behind_blanks(p + 1);
+  if (*p == ']') return p + 1;
+  while ((p = behind_value(p, depth + 1)) != nullptr) {
+    p = behind_blanks(p);
+    if (*p == ']') return p + 1;
+    if (*p != ',') return nullptr;
+    p = behind_blanks(p + 1);
+  }
+  return nullptr;
+}
+
+// Behind a key and its colon, and blanks.
+inline const char* behind_key(const char* p) {
+  if (*p != '"' || (p = behind_text(p + 1)) == nullptr) return nullptr;
+  p = behind_blanks(p);
+  return *p == ':' ? behind_blanks(p + 1) : nullptr;
+}
+
+inline const char* behind_object(const char* p, int depth) {
+  p = behind_blanks(p + 1);
+  if (*p == '}') return p + 1;
+  while ((p = behind_key(p)) != nullptr && (p = behind_value(p, depth + 1)) != nullptr) {
+    p = behind_blanks(p);
+    if (*p == '}') return p + 1;
+    if (*p != ',') return nullptr;
+    p = behind_blanks(p + 1);
+  }
+  return nullptr;
+}
+
+inline const char* behind_value(const char* p, int depth) {
+  if (depth > deepest) return nullptr;
+  switch (*p) {
+    case '"':
+      return behind_text(p + 1);
+    case '[':
+      return behind_array(p, depth);
+    case '{':
+      return behind_object(p, depth);
+    case 't':
+      return std::strncmp(p, "true", 4) == 0 ? p + 4 : nullptr;
+    case 'f':
+      return std::strncmp(p, "false", 5) == 0 ? p + 5 : nullptr;
+    case 'n':
+      return std::strncmp(p, "null", 4) == 0 ? p + 4 : nullptr;
+    default:
+      return behind_number(p);
+  }
+}
+
+}  // namespace kernel
+}  // namespace chakra_et
+
+#endif  // CHAKRA_ET_KERNEL_PLAIN_JSON_HPP

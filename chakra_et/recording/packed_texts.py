@@ -1,0 +1,98 @@
+"""Values, shapes and types of inputs and outputs, without an object of Python for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+OperandTexts: TypeAlias = tuple[bytes, bytes, bytes]
+"""Values, shapes and types of inputs or outputs, as they are carried."""
+
+
+@dataclass(eq=False)
+class PackedTexts(Sequence[OperandTexts]):
+    """Distinct inputs and outputs; their bytes are made when somebody looks at them.
+
+    `values` holds all values one behind the other, and `offsets` where each begins, int64[number of
+    values + 1]. Shapes and types are few. `value`, `shape` and `type` are the codes of each
+    operand, int32[number of operands].
+    """
+
+    values: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    shapes: list[bytes]
+    types: list[bytes]
+    value: npt.NDArray[np.int32]
+    shape: npt.NDArray[np.int32]
+    type: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @overload
+    def __getitem__(self, place: int) -> OperandTexts: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[OperandTexts]: ...
+
+    def __getitem__(self, place: int | slice) -> OperandTexts | list[OperandTexts]:
+        """An operand; a list of them for a slice."""
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        value, shape, type_ = self.value[place], self.shape[place], self.type[place]
+        start, end = self.offsets[value], self.offsets[value + 1]
+        return self.values[start:end].tobytes(), self.shapes[shape], self.types[type_]
+
+    def __iter__(self) -> Iterator[OperandTexts]:
+        whole, ends = self.values.tobytes(), self.offsets.tolist()
+        columns = self.value.tolist(), self.shape.tolist(), self.type.tolist()
+        for value, shape, type_ in zip(*columns, strict=True):
+            yield whole[ends[value] : ends[value + 1]], self.shapes[shape], self.types[type_]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class PackedPool:
+    """`PackedTexts` with what a `Pool` of operands can do."""
+
+    def __init__(self, texts: PackedTexts) -> None:
+        self.in_order = texts
+
+    def __len__(self) -> int:
+        return len(self.in_order)
+
+    def __iter__(self) -> Iterator[OperandTexts]:
+        return iter(self.in_order)
+
+    def __getitem__(self, operand: OperandTexts) -> int:
+        """The code of an operand, which joins the others if it is new."""
+        code = self.get(operand)
+        return self._joined(operand) if code is None else code
+
+    def get(self, operand: OperandTexts) -> int | None:
+        """The code of an operand; None for one that is not there."""
+        texts, (values, shapes, types) = self.in_order, operand
+        if shapes not in texts.shapes or types not in texts.types:
+            return None
+        alike = texts.shape == texts.shapes.index(shapes)
+        alike &= texts.type == texts.types.index(types)
+        alike &= np.diff(texts.offsets)[texts.value] == len(values)
+        found = (row for row in np.flatnonzero(alike).tolist() if texts[row][0] == values)
+        return next(found, None)
+
+    def _joined(self, operand: OperandTexts) -> int:
+        texts, (values, shapes, types) = self.in_order, operand
+        texts.values = np.append(texts.values, np.frombuffer(values, np.uint8))
+        texts.offsets = np.append(texts.offsets, len(texts.values))
+        texts.value = np.append(texts.value, np.int32(len(texts.offsets) - 2))
+        texts.shapes, texts.types = [*texts.shapes, shapes], [*texts.types, types]
+        texts.shape = np.append(texts.shape, np.int32(len(texts.shapes) - 1))
+        texts.type = np.append(texts.type, np.int32(len(texts.types) - 1))
+        return len(texts) - 1
