@@ -295,6 +295,17 @@ def test_intervals_are_nested_alike(told: list[tuple[int, int, int]]) -> None:
     assert fast.tolist() == slow.tolist()
 
 
+@needs_kernel
+def test_times_at_the_ends_of_their_range_are_nested() -> None:
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    start = np.array([least, least + 1, most - 9], np.int64)
+    end = np.array([most, least + 5, most - 1], np.int64)
+    lane, order = np.zeros(3, np.int64), np.arange(3)
+    for last in (0, 1000, 1 << 62, -(1 << 62)):
+        found = kernel().enclosing(lane, start, end, order, last)  # type: ignore[union-attr]
+        assert found.tolist() == [-1, 0, 0]
+
+
 # Which code runs
 
 

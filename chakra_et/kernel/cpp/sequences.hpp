@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <vector>
 
 namespace chakra_et {
@@ -17,6 +18,15 @@ struct Intervals {
   const int64_t* end;
   size_t size;
 };
+
+// `time - by`, or the first or last time there is where that does not fit.
+inline int64_t earlier(int64_t time, int64_t by) {
+  constexpr int64_t first = std::numeric_limits<int64_t>::min();
+  constexpr int64_t final = std::numeric_limits<int64_t>::max();
+  if (by > 0 && time < first + by) return first;
+  if (by < 0 && time > final + by) return final;
+  return time - by;
+}
 
 // The innermost interval of the same lane that contains each; false for an order that is none.
 inline bool enclosing(const Intervals& in, const int64_t* order, size_t count, int64_t last,
@@ -30,9 +40,9 @@ inline bool enclosing(const Intervals& in, const int64_t* order, size_t count, i
     while (!open.empty() && in.end[open.back()] <= in.start[item]) open.pop_back();
     if (!open.empty()) {
       // Ends fall from each open interval to the next one.
-      auto behind = std::partition_point(open.begin(), open.end(), [&](size_t other) {
-        return in.end[other] >= in.end[item] - last;
-      });
+      int64_t least = earlier(in.end[item], last);
+      auto behind = std::partition_point(open.begin(), open.end(),
+                                         [&](size_t other) { return in.end[other] >= least; });
       parents[item] = static_cast<int64_t>(behind == open.begin() ? open.front() : *(behind - 1));
     }
     while (!open.empty() && in.end[open.back()] <= in.end[item]) open.pop_back();
