@@ -104,21 +104,12 @@ class HostNodes {
   static bool plain_operands(const char* p, Operands& out) {
     if (*p != '{') return false;
     out = none;
-    p = behind_blanks(p + 1);
-    while (*p == '"') {
-      const char* key = p + 1;
-      const char* quote = behind_text(key);
-      if (quote == nullptr || (p = behind_key(p)) == nullptr) return false;
-      const char* end = behind_value(p, 1);
-      if (end == nullptr) return false;
-      std::string_view* text = text_under({key, static_cast<size_t>(quote - 1 - key)}, out);
-      if (text != nullptr) *text = {p, static_cast<size_t>(end - p)};
-      p = behind_blanks(end);
-      if (*p == '}') return ends_member(p + 1);
-      if (*p != ',') return false;
-      p = behind_blanks(p + 1);
-    }
-    return false;
+    p = behind_members(p, 0, [&out](std::string_view key, const char* begin, const char* end) {
+      std::string_view* text = text_under(key, out);
+      if (text != nullptr) *text = {begin, static_cast<size_t>(end - begin)};
+      return true;
+    });
+    return p != nullptr && ends_member(p);
   }
 
   // Has no node an attribute twice, and have those that all nodes have the kinds that they should?

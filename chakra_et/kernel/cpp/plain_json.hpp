@@ -8,13 +8,14 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace chakra_et {
 namespace kernel {
 
-constexpr int deepest = 64;              // Python's readers give up somewhere behind that
-constexpr int longest_plain_number = 20;  // in characters
-constexpr int most_digits = 18;          // of a whole number that surely fits
+constexpr int deepest = 64;               // Python's readers give up somewhere behind that
+constexpr int longest_plain_number = 32;  // in characters
+constexpr int most_digits = 18;           // of a whole number that surely fits
 
 // Each function takes the first character, and gives the one behind; nullptr for what is not plain.
 
@@ -77,22 +78,34 @@ inline const char* behind_array(const char* p, int depth) {
 }
 
 // Behind a key and its colon, and blanks.
-inline const char* behind_key(const char* p) {
-  if (*p != '"' || (p = behind_text(p + 1)) == nullptr) return nullptr;
+inline const char* behind_key(const char* p, std::string_view& key) {
+  const char* begin = p + 1;
+  if (*p != '"' || (p = behind_text(begin)) == nullptr) return nullptr;
+  key = {begin, static_cast<size_t>(p - begin - 1)};
   p = behind_blanks(p);
   return *p == ':' ? behind_blanks(p + 1) : nullptr;
 }
 
-inline const char* behind_object(const char* p, int depth) {
+// Behind an object; `take` is told the key of each member, where its value begins, and what is
+// behind it, and whether it takes them.
+template <class Take>
+const char* behind_members(const char* p, int depth, Take&& take) {
+  std::string_view key;
   p = behind_blanks(p + 1);
   if (*p == '}') return p + 1;
-  while ((p = behind_key(p)) != nullptr && (p = behind_value(p, depth + 1)) != nullptr) {
-    p = behind_blanks(p);
+  while ((p = behind_key(p, key)) != nullptr) {
+    const char* end = behind_value(p, depth + 1);
+    if (end == nullptr || !take(key, p, end)) return nullptr;
+    p = behind_blanks(end);
     if (*p == '}') return p + 1;
     if (*p != ',') return nullptr;
     p = behind_blanks(p + 1);
   }
   return nullptr;
+}
+
+inline const char* behind_object(const char* p, int depth) {
+  return behind_members(p, depth, [](std::string_view, const char*, const char*) { return true; });
 }
 
 inline const char* behind_value(const char* p, int depth) {

@@ -52,6 +52,42 @@ constexpr std::array<Argument, 8> arguments = {{
 }};
 constexpr std::string_view shapes_key = "Input Dims";
 
+// Which argument a key stands for, and which of its keys it is.
+class ArgumentKeys {
+ public:
+  struct Place {
+    std::string_view key;
+    uint8_t argument, number;
+  };
+
+  ArgumentKeys() {
+    for (size_t a = 0; a < arguments.size(); ++a) {
+      for (size_t k = 0; k < arguments[a].keys.size() && !arguments[a].keys[k].empty(); ++k) {
+        size_t at = first_slot(arguments[a].keys[k]);
+        while (!slots_[at].key.empty()) at = (at + 1) % slots_.size();
+        slots_[at] = {arguments[a].keys[k], static_cast<uint8_t>(a), static_cast<uint8_t>(k)};
+      }
+    }
+  }
+
+  // Nothing for a key of no argument.
+  const Place* find(std::string_view key) const {
+    if (key.empty()) return nullptr;
+    for (size_t at = first_slot(key); !slots_[at].key.empty(); at = (at + 1) % slots_.size()) {
+      if (slots_[at].key == key) return &slots_[at];
+    }
+    return nullptr;
+  }
+
+ private:
+  size_t first_slot(std::string_view key) const {
+    auto first = static_cast<uint8_t>(key.front()), last = static_cast<uint8_t>(key.back());
+    return (key.size() * 37 + first * 5u + last * 11u) % slots_.size();
+  }
+
+  std::array<Place, 64> slots_{};
+};
+
 using Kind = std::pair<std::string_view, std::string_view>;
 
 struct HashKind {
@@ -126,6 +162,17 @@ class ProfileRecords {
     uint32_t odd = 0;                // arguments that are no integers, as bits
     std::array<std::array<int64_t, 4>, arguments.size()> numbers;
     uint32_t told = 0;
+
+    void forget_args() {
+      told = odd = 0;
+      shapes = {};
+    }
+    void tell(const ArgumentKeys::Place& place, int64_t number, bool is_integer) {
+      uint32_t bit = 1u << (4 * place.argument + place.number);
+      numbers[place.argument][place.number] = number;
+      told |= bit;
+      odd = is_integer ? odd & ~bit : odd | bit;
+    }
   };
 
   bool take(od::document& document, od::object& object) {
@@ -134,9 +181,9 @@ class ProfileRecords {
       std::string_view key;
       if (!plain_key(field, key) || !take_field(document, key, field.value(), record)) return false;
     }
-    count(record.category, record.phase);
-    if (record.phase == "X") return take_span(record);
-    if (record.phase == "s" || record.phase == "f") return take_arrow(record);
+    Categories::Meaning meaning = counted(record.category, record.phase);
+    if (record.phase == "X") return take_span(record, meaning);
+    if (record.phase == "s" || record.phase == "f") return take_arrow(record, meaning);
     if (record.phase == "M" || record.phase == "B" || record.phase == "E") {
       std::string_view whole;
       if (object.raw_json().get(whole)) return false;
@@ -164,6 +211,13 @@ class ProfileRecords {
   static bool take_id(simdjson::simdjson_result<od::value> found, int64_t& out, bool& has) {
     od::value value;
     if (found.get(value)) return false;
+    const char* p = start_of(value);
+    uint64_t size;
+    has = plain_integer(p, size) && ends_member(p);
+    if (has) {
+      out = static_cast<int64_t>(size);
+      return true;
+    }
     has = is_number(value.raw_json_token()) && !value.get_int64().get(out);
     return has || walk(value, 0);
   }
@@ -171,14 +225,13 @@ class ProfileRecords {
   bool take_args(od::document& document, simdjson::simdjson_result<od::value> found,
                  Record& record) {
     od::value value;
-    od::json_type type;
-    if (found.get(value) || value.type().get(type)) return false;
+    if (found.get(value)) return false;
+    const char* begin = start_of(value);
     record.has_args = true;
-    record.args_are_object = type == od::json_type::object;
-    record.told = record.odd = 0;
-    record.shapes = {};
+    record.args_are_object = *begin == '{';
     if (!record.args_are_object) return walk(value, 0);
-    const char* begin = std::string_view(value.raw_json_token()).data();
+    if (plain_args(begin, record)) return true;
+    record.forget_args();
     const char* end;
     od::object object;
     if (value.get_object().get(object)) return false;
@@ -196,24 +249,45 @@ class ProfileRecords {
     return true;
   }
 
-  static bool take_argument(std::string_view key, simdjson::simdjson_result<od::value> found,
-                            Record& record) {
-    for (size_t a = 0; a < arguments.size(); ++a) {
-      for (size_t k = 0; k < arguments[a].keys.size() && !arguments[a].keys[k].empty(); ++k) {
-        if (arguments[a].keys[k] != key) continue;
-        bool is_integer = false;
-        uint32_t bit = 1u << (4 * a + k);
-        if (!take_id(found, record.numbers[a][k], is_integer)) return false;
-        record.told |= bit;
-        record.odd = is_integer ? record.odd & ~bit : record.odd | bit;
-        return true;
-      }
-    }
-    return walk(found);
+  bool plain_args(const char* begin, Record& record) const {
+    record.forget_args();
+    const char* behind = behind_members(
+        begin, 0, [&](std::string_view key, const char* start, const char* end) {
+          if (key == shapes_key) record.shapes = {start, static_cast<size_t>(end - start)};
+          const ArgumentKeys::Place* place = keys_.find(key);
+          return place == nullptr || plain_argument(*place, start, end, record);
+        });
+    if (behind == nullptr || !ends_member(behind)) return false;
+    record.args = {begin, static_cast<size_t>(behind - begin)};
+    return true;
   }
 
-  bool take_span(const Record& record) {
-    Categories::Meaning meaning = meanings_.of(record.category);
+  // False for a number that may not fit.
+  static bool plain_argument(const ArgumentKeys::Place& place, const char* p, const char* end,
+                             Record& record) {
+    bool negative = *p == '-';
+    if (negative) ++p;
+    const char* digits = p;
+    uint64_t size;
+    bool is_integer = plain_integer(p, size) && p == end;
+    if (!is_integer && p == end && p != digits) return false;
+    auto number = static_cast<int64_t>(size);
+    record.tell(place, negative ? -number : number, is_integer);
+    return true;
+  }
+
+  bool take_argument(std::string_view key, simdjson::simdjson_result<od::value> found,
+                     Record& record) const {
+    const ArgumentKeys::Place* place = keys_.find(key);
+    if (place == nullptr) return walk(found);
+    int64_t number = 0;
+    bool is_integer = false;
+    if (!take_id(found, number, is_integer)) return false;
+    record.tell(*place, number, is_integer);
+    return true;
+  }
+
+  bool take_span(const Record& record, Categories::Meaning meaning) {
     if (meaning.left_out) return true;
     int64_t start, lasts = 0;
     if (!record.has_pid || !record.has_tid || !nanoseconds(record.time, start)) return false;
@@ -243,8 +317,7 @@ class ProfileRecords {
     return true;
   }
 
-  bool take_arrow(const Record& record) {
-    Categories::Meaning meaning = meanings_.of(record.category);
+  bool take_arrow(const Record& record, Categories::Meaning meaning) {
     if (!meaning.is_arrow) return true;
     if (!record.has_id) return false;
     if (record.id < meaning.least_arrow) return true;
@@ -259,13 +332,23 @@ class ProfileRecords {
     return true;
   }
 
-  void count(std::string_view category, std::string_view phase) {
-    auto code = static_cast<size_t>(kinds[{category, phase}]);
-    if (code == kind_counts.size()) kind_counts.push_back(0);
-    ++kind_counts[code];
+  // Count a record; what its category means. Most are like the one before.
+  Categories::Meaning counted(std::string_view category, std::string_view phase) {
+    if (kind_counts.empty() || kinds.values()[last_kind_] != Kind{category, phase}) {
+      last_kind_ = static_cast<size_t>(kinds[{category, phase}]);
+    }
+    if (last_kind_ == kind_counts.size()) {
+      kind_counts.push_back(0);
+      meaning_of_kind_.push_back(meanings_.of(category));
+    }
+    ++kind_counts[last_kind_];
+    return meaning_of_kind_[last_kind_];
   }
 
   const Categories& meanings_;
+  ArgumentKeys keys_;
+  size_t last_kind_ = 0;
+  std::vector<Categories::Meaning> meaning_of_kind_;
 };
 
 }  // namespace kernel
