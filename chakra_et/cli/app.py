@@ -18,7 +18,7 @@ from chakra_et.cli.docstrings import docstring_of
 from chakra_et.errors import ChakraError
 from chakra_et.io.cores import small_matrices
 from chakra_et.io.fork import forks_allowed
-from chakra_et.io.memory import limit_memory, memory_limited, size_in_bytes
+from chakra_et.io.memory import limit_memory, memory_limited, more_memory, size_in_bytes
 from chakra_et.io.protected import inputs_protected
 from chakra_et.version import __version__
 
@@ -267,10 +267,7 @@ def main() -> None:
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)
     except MemoryError:
-        print(
-            "error: out of memory. Give --max-memory SIZE if the machine has more.",
-            file=sys.stderr,
-        )
+        print(f"error: out of memory. {more_memory()}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

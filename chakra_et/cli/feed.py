@@ -13,6 +13,7 @@ import typer
 
 from chakra_et.cli.progress import working
 from chakra_et.errors import ChakraError
+from chakra_et.extras import needing
 from chakra_et.feeder.feeder import Source
 from chakra_et.feeder.feeder_set import find_ranks, rank_in_name
 from chakra_et.feeder.options import Options, edge_kinds
@@ -138,12 +139,8 @@ def _serve_stdio(sources: Mapping[int, Source], options: Options, limits: Limits
 def _serve_grpc(
     sources: Mapping[int, Source], options: Options, limits: Limits, address: str, public: bool
 ) -> None:
-    try:
+    with needing("--grpc", "grpc", "grpc", ", or use --stdio"):
         from chakra_et.feeder.remote import Server
-    except ImportError:
-        raise ChakraError(
-            "gRPC is not installed", remedy="pip install 'chakra-et[grpc]', or use --stdio."
-        ) from None
     server = Server(sources, address, options=options, limits=limits, public=public)
     server.start()
     typer.echo(f"serving {number_of(len(sources), 'rank')} at {server.address}", err=True)

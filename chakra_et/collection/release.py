@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from chakra_et.errors import ChakraError
+from chakra_et.extras import library
 
 OLDEST: Final = (2, 4)
 """The first release that gives both files the same ids."""
@@ -19,12 +20,7 @@ DEVICES: Final = ("cuda", "xpu")
 
 def expect_torch() -> None:
     """Raise ChakraError where PyTorch is missing or too old."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ChakraError(
-            f"PyTorch cannot be imported ({error})", remedy="pip install 'chakra-et[torch]'"
-        ) from error
+    torch = library("torch", "torch", "recording or running operators")
     release = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if release < OLDEST:
         raise ChakraError(

@@ -20,10 +20,13 @@ from chakra_et.io.leftovers import clean, hold, temporary_prefix
 
 try:
     import fcntl
-except ImportError:  # Windows has other locks.
-    fcntl = None  # type: ignore[assignment]
+    import resource
+except ImportError:  # Windows has other locks, and no limits.
+    fcntl = resource = None  # type: ignore[assignment]
 
 _RECORDED: Final = re.compile(r"(?:host|device|manifest)\.(\d+)\.json(?:\.gz)?")
+_END_BYTES: Final = 16
+"""So much at the end of a file tells whether its document ends there."""
 _LEVEL: Final = 4
 """Of gzip: nearly as small as by default, and twice as fast, while the training waits."""
 
@@ -95,6 +98,7 @@ class Stage:
         self.expect_free(rank)
         files: list[dict[str, Any]] = []
         for view, path in (("host trace", window.host), ("profile", window.device)):
+            _expect_whole(view, path)
             packed = self.path / f"{path.stem}.{rank}.json.gz"
             _compress(path, packed)
             files.append({"name": packed.name, "holds": view, "bytes": packed.stat().st_size})
@@ -143,6 +147,36 @@ def _rank(name: str) -> int:
     found = _RECORDED.fullmatch(name)
     assert found is not None
     return int(found[1])
+
+
+def _expect_whole(view: str, path: Path) -> None:
+    """Raise OutputError unless PyTorch wrote all of a file: it does not tell when it cannot."""
+    limit = _largest_file()
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            file.seek(-min(size, _END_BYTES), os.SEEK_END)
+            whole = file.read().rstrip().endswith(b"}") and (limit is None or size < limit)
+    except FileNotFoundError:
+        whole = False
+    if whole:
+        return
+    free = shutil.disk_usage(path.parent).free
+    room = f"{free / 1e6:.1f} MB are free there"
+    if limit is not None:
+        room = f"a file of this process may have {limit / 1e6:.1f} MB (ulimit -f), and {room}"
+    raise OutputError(
+        f"PyTorch did not write all of the {view}: {room}",
+        remedy="Make room, raise the limit, or record fewer steps.",
+    )
+
+
+def _largest_file() -> int | None:
+    """How many bytes a file of this process may have; None where nothing limits that."""
+    if resource is None:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _compress(path: Path, packed: Path) -> None:

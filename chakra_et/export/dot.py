@@ -8,8 +8,8 @@ from typing import Final
 
 from chakra_et.errors import ChakraError
 from chakra_et.export.picture import COLLECTIVE, Arrow, Box, Picture
+from chakra_et.extras import library
 from chakra_et.shown import encodable, shown
-from chakra_et.tables.arrow import library
 
 FILLS: Final = {
     "host": "#dbe9f6", "compute": "#d9f0d3", "memory": "#fee8c8", "communication": "#f3d1e5",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.memory import more_memory
 
 _REMEDY: Final = "The file is damaged or of an unknown form; if it is intact, please report it."
 
@@ -45,7 +46,7 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
             "memory ran out",
             path=path,
             place=_place(progress),
-            remedy="Free some, or give --max-memory SIZE if the machine has more.",
+            remedy=more_memory(),
         ) from error
     except RecursionError as error:
         raise FormatError("nested too deep", path=path, place=_place(progress)) from error

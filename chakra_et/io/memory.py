@@ -73,8 +73,16 @@ def require(path: str | Path, wanted: int) -> None:
             f"not enough memory: at least {_in_megabytes(wanted)} more needed, "
             f"{_in_megabytes(free)} free",
             path=path,
-            remedy="Free some, or give --max-memory SIZE if the machine has more.",
+            remedy=more_memory(),
         )
+
+
+def more_memory() -> str:
+    """What to do where memory is short, by what bounds it: the machine, or a limit of a process."""
+    limited = _left("RLIMIT_AS", "VmSize")
+    if limited is not None and limited < (_field(_MEMINFO, "MemAvailable") or 0):
+        return "Raise the limit that is set for this process (ulimit -v)."
+    return "Free some, or give --max-memory SIZE if the machine has more."
 
 
 @contextmanager

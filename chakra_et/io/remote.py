@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from chakra_et.errors import ChakraError, OutputError
+from chakra_et.extras import needing
 
 _HEAD_BYTES: Final = 1 << 20
 
@@ -17,14 +18,8 @@ def file_system(url: str) -> tuple[Any, str]:
 
     Raises ChakraError where fsspec or what it needs for the scheme is not installed.
     """
-    try:
+    with needing("a file by URL", "url", "fsspec", ", and s3fs for s3://"):
         from fsspec.core import url_to_fs
-    except ImportError as error:
-        raise ChakraError(
-            "files by URL need fsspec, which is not installed",
-            path=url,
-            remedy="Install it with pip install 'chakra-et[url]', and s3fs for s3://.",
-        ) from error
     try:
         found: tuple[Any, str] = url_to_fs(url, use_listings_cache=False)
     except (ImportError, ValueError) as error:

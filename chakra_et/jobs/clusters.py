@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from chakra_et.errors import ChakraError
+from chakra_et.extras import needing
 from chakra_et.io.answers import WorkerLostError
 from chakra_et.jobs.executors import Executor, J
 
@@ -60,20 +61,14 @@ def cluster_executor(asked: str, workers: int | None) -> Iterator[Executor]:
             f"--executor {asked}: unknown",
             remedy="Name ray, dask, or either with an address, as in dask=tcp://host:8786.",
         )
-    try:
-        with _CLUSTERS[name](address or None, workers) as executor:
-            yield executor
-    except ImportError as error:
-        raise ChakraError(
-            f"--executor {name} needs a package that is not installed ({error.name})",
-            remedy=f"Install it with pip install 'chakra-et[{name}]'.",
-        ) from error
+    with _CLUSTERS[name](address or None, workers) as executor:
+        yield executor
 
 
 @contextmanager
 def _ray(address: str | None, workers: int | None) -> Iterator[Executor]:
-    import ray
-
+    with needing("--executor ray", "ray", "ray"):
+        import ray
     ours = not ray.is_initialized()
     if ours:
         started = {} if address else {"num_cpus": workers, "include_dashboard": False}
@@ -87,8 +82,8 @@ def _ray(address: str | None, workers: int | None) -> Iterator[Executor]:
 
 @contextmanager
 def _dask(address: str | None, workers: int | None) -> Iterator[Executor]:
-    from distributed import Client, LocalCluster
-
+    with needing("--executor dask", "dask", "distributed"):
+        from distributed import Client, LocalCluster
     if address is not None:
         with Client(address) as client:
             yield DaskExecutor(client)

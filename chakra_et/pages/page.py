@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Final
 
-from chakra_et.errors import ChakraError
+from chakra_et.extras import needing
 from chakra_et.pages.grid import Part, Section
 from chakra_et.pages.sections import LABELS
 from chakra_et.pages.timeline import Timeline
@@ -69,16 +69,11 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as HTML. Raises ChakraError where the libraries that draw it are missing."""
-    try:
+    with needing("a page", "report", "bokeh"):
         import bokeh
         from bokeh.resources import Resources
         from jinja2 import Environment
         from markupsafe import Markup
-    except ImportError as error:
-        raise ChakraError(
-            f"a page needs {error.name}, which is not installed",
-            remedy="Install it: pip install 'chakra-et[report]'",
-        ) from error
     page.bokeh = bokeh.__version__
     library = Resources(mode="inline", components=["bokeh", "bokeh-api"], log_level="error")
     scripts = ["\n".join(library.js_raw), _asset("page.js"), _asset("timeline.js")]

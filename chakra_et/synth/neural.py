@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from chakra_et.columns import Rows
-from chakra_et.errors import ChakraError
+from chakra_et.extras import library
 from chakra_et.synth.chain import Sequences, folds
 from chakra_et.synth.corpus import BEGIN, Parsed
 from chakra_et.synth.network import Alphabet, Network, packed
@@ -30,7 +30,7 @@ def learn(
 
     `held` are the units to hold out, in turns, of the same corpus. Needs PyTorch.
     """
-    torch = _torch()
+    torch = library("torch", "torch", "the neural learner", ", or take --learner markov")
     with _one_thread(torch, seed):
         bits = 0.0
         fold = folds(held.sequences.unit)
@@ -41,17 +41,6 @@ def learn(
         coded = _Coded(parsed, tokens, roles)
         net = _trained(torch, coded, np.arange(len(parsed.sequences)), seed)
     return packed(_arrays(net), _WIDTH, _NARROW), bits
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise ChakraError(
-            "the neural learner needs PyTorch",
-            remedy="Run `pip install 'chakra-et[torch]'`, or take --learner markov.",
-        ) from error
-    return torch
 
 
 @contextmanager

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from chakra_et.errors import ChakraError
+from chakra_et.extras import library
 from chakra_et.shown import encodable
 from chakra_et.tables.table import Column, Table
-
-
-def library(name: str, extra: str, what: str) -> Any:
-    """An optional library. Raises ChakraError, which says what to install, where it is missing."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ChakraError(
-            f"{what} needs {name}, which is not installed",
-            remedy=f"Install it with: pip install 'chakra-et[{extra}]'",
-        ) from error
 
 
 def to_arrow(table: Table) -> Any:

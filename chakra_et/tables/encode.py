@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.extras import library
 from chakra_et.io.json_text import to_json
 from chakra_et.shown import encodable
-from chakra_et.tables.arrow import library, to_arrow
+from chakra_et.tables.arrow import to_arrow
 from chakra_et.tables.table import Table
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from chakra_et.errors import ChakraError
+from chakra_et.extras import library
 from chakra_et.model import Trace
-from chakra_et.tables.arrow import library, to_arrow
+from chakra_et.tables.arrow import to_arrow
 from chakra_et.tables.frames import FRAMES, frame
 from chakra_et.tables.table import Column, Table, known, texts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +28,8 @@ def window(stage: Stage, rank: int = 0) -> Any:
     found = SimpleNamespace(
         host=stage.path / "host.json", device=stage.path / "device.json", place=Place(rank, 2)
     )
-    found.host.write_text("host")
-    found.device.write_text("device")
+    found.host.write_text('{"host": 0}')
+    found.device.write_text('{"device": 0}\n')
     return found
 
 
@@ -37,7 +38,7 @@ def test_both_files_are_compressed_and_named_after_their_rank(tmp_path: Path) ->
     files = stage.publish(window(stage, 1))
     stage.close()
     assert {path.name for path in tmp_path.iterdir()} == {file["name"] for file in files}
-    assert gzip.decompress((tmp_path / "host.1.json.gz").read_bytes()) == b"host"
+    assert gzip.decompress((tmp_path / "host.1.json.gz").read_bytes()) == b'{"host": 0}'
 
 
 def test_a_second_process_of_a_rank_does_not_replace_the_first(tmp_path: Path) -> None:
@@ -46,6 +47,33 @@ def test_a_second_process_of_a_rank_does_not_replace_the_first(tmp_path: Path) -
     with pytest.raises(OutputError, match="another process of this run has recorded as rank 0"):
         second.publish(window(second))
     second.publish(window(second, 1))
+
+
+def test_what_pytorch_could_not_write_is_refused_with_the_cause(tmp_path: Path) -> None:
+    """It says nothing where there is no room: the host trace ends early, the profile is not there.
+
+    A file as large as files may be ends there, whatever its last byte.
+    """
+    stage = opened(tmp_path)
+    cut = window(stage)
+    cut.host.write_text('{"nodes": [{"id"')
+    with pytest.raises(OutputError, match=r"did not write all of the host trace: .* MB are free"):
+        stage.publish(cut)
+    missing = window(stage)
+    missing.device.unlink()
+    with pytest.raises(OutputError, match="did not write all of the profile"):
+        stage.publish(missing)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    full = window(stage)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(
+            OutputError, match=r"the host trace: a file of this process .*ulimit -f"
+        ):
+            stage.publish(full)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not recorded_in(tmp_path)
 
 
 def test_what_a_killed_process_has_left_is_taken_away(tmp_path: Path) -> None:

@@ -82,6 +82,16 @@ def test_a_limit_counts_what_is_there_and_ends_with_its_block() -> None:
     assert len(bytearray(400 * MIB)) == 400 * MIB
 
 
+@pytest.mark.parametrize(
+    ("left", "what"), [(MIB, "(ulimit -v)"), (1 << 60, "--max-memory"), (None, "--max-memory")]
+)
+def test_where_a_limit_of_the_process_bounds_memory_that_is_to_be_raised(
+    monkeypatch: pytest.MonkeyPatch, left: int | None, what: str
+) -> None:
+    monkeypatch.setattr(memory, "_left", lambda *_: left)
+    assert what in memory.more_memory()
+
+
 def packed_zeros(path: Path, mebibytes: int) -> Path:
     with gzip.open(path, "wb", 1) as stream:
         for _ in range(mebibytes):

@@ -15,13 +15,13 @@ def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
 
     def find(name: str, *args: Any, **options: Any) -> Any:
         if name.partition(".")[0] == library:
-            raise ImportError(name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return there(name, *args, **options)
 
     def get(name: str) -> Any:
         if name.partition(".")[0] == library:
-            raise ImportError(name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return import_module(name)
 
     monkeypatch.setattr("builtins.__import__", find)
-    monkeypatch.setattr("chakra_et.tables.arrow.import_module", get)
+    monkeypatch.setattr("chakra_et.extras.import_module", get)
