@@ -33,6 +33,8 @@ class Kind(IntEnum):
     """The record of a collective or a message, inside the operation that asked for it."""
     GENERATED = 5
     """A generated kernel, which may write any of its arguments."""
+    UNRECORDED = 6
+    """No operation: it stands for a caller that the file names and does not hold."""
 
     WAIT_STREAM = 10
     """The host waits until a stream has done what it was given."""

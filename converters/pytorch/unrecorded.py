@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import UNTIMED, Rows
-from chakra_et.recording import HostTrace
+from chakra_et.recording import HostTrace, Kind
 from chakra_et.recording.host_trace import NO_CALLER
 from chakra_et.shown import several
 
@@ -66,7 +66,7 @@ def add_unrecorded(host: HostTrace) -> HostTrace:
         output_strides=codes(host.output_strides, 0),
         start_ns=longer(host.start_ns, UNTIMED),
         duration_ns=longer(host.duration_ns),
-        kind=np.append(host.kind, np.zeros(count, np.uint8)),
+        kind=np.append(host.kind, np.full(count, Kind.UNRECORDED, np.uint8)),
         warnings=[
             *host.warnings,
             f"{several(len(missing), 'node was', 'nodes were')} "

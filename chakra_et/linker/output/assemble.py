@@ -29,7 +29,7 @@ from chakra_et.version import PRODUCER
 
 JOIN_NAMES: Final = ("join of streams", "join of messages")
 """Nodes without work: between streams and calls that wait, and behind a kernel of messages."""
-_FACTS_ONLY: Final = (RecordKind.ROOT, RecordKind.GROUPS)
+_FACTS_ONLY: Final = (RecordKind.ROOT, RecordKind.GROUPS, RecordKind.UNRECORDED)
 """Kinds of host nodes that are no work."""
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns", "release_ns")
 _NO_TEXTS: Final = (b"[]", b"[]", b"[]")

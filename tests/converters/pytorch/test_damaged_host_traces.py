@@ -12,7 +12,7 @@ from accounts import callers, converted, names, repair_kinds, write
 from recordings import HostRecording, Profile
 
 import chakra_et
-from chakra_et import ChakraError, convert
+from chakra_et import ChakraError, NodeType, convert, operator_times
 from chakra_et.converters.format import View
 from chakra_et.converters.pytorch import read_host, unrecorded
 from chakra_et.inputs import open_input
@@ -125,6 +125,9 @@ def test_callers_that_had_not_returned(tmp_path: Path) -> None:
     assert callers(result, "DDP.forward") == {"<unrecorded parent 4>"}
     root = {"[pytorch|profiler|execution_trace|thread]"}
     assert callers(result, "<unrecorded parent 4>") == root
+    (stand_in,) = result.trace.nodes.where(name="<unrecorded parent 4>")
+    assert stand_in.type == NodeType.METADATA
+    assert all("unrecorded" not in item.name for item in operator_times(result.trace) if item.name)
     (warning,) = result.report.warnings
     assert "an exception ended them, or they had not ended" in warning
 
