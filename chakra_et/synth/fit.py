@@ -24,7 +24,7 @@ from chakra_et.synth.chain import (
 )
 from chakra_et.synth.classes import classes_of
 from chakra_et.synth.corpus import BEGIN, Corpus, Parsed, Run, corpus_of, flat_of, parse, read_run
-from chakra_et.synth.graph import chain_graph
+from chakra_et.synth.graph import ChainGraph, chain_graph
 from chakra_et.synth.model import (
     FORMAT,
     Evidence,
@@ -130,24 +130,12 @@ def _part(
         (_evidence(corpus, parse(corpus, before)) for before in (False, True)),
         key=lambda found: found[1].chosen,
     )
-    sequences, roles = parsed.sequences, corpus.world.roles
-    master = np.isin(sequences.kind, (TURN_KIND, MASTER_KIND))
-    times = durations_of(corpus, runs)
-    talks, works = sums_of(corpus)
     network: Network | None = None
     if learner == "neural":
-        from chakra_et.synth.neural import learn
-
-        held = _for_evidence(corpus, parsed)[0]
-        network, bits = learn(parsed, held, len(corpus.vocabulary.tokens), roles, seed)
-        nodes = sum(int((unit >= 0).sum()) for unit in corpus.unit)
-        evidence = msgspec.structs.replace(evidence, neural=round(bits / max(nodes, 1), 6))
-    keys = roles + len(parsed.spans)
-    own = _moved(_chosen(sequences, ~master), keys)
-    rank = _rank_of_units(corpus)
-    role = np.array([rank.role for rank in corpus.ranks], np.int64)
-    classes, number = classes_of(own, orders, rank[own.unit], role)
-    fills, exact = _chosen(own, own.kind >= 0), _chosen(own, own.kind == EXACT_KIND)
+        network, evidence = _learned(corpus, parsed, evidence, seed)
+    times = durations_of(corpus, runs)
+    talks, works = sums_of(corpus)
+    drawn = _drawn(corpus, parsed, orders)
     return Part(
         world=corpus.world,
         runs=len(runs),
@@ -173,14 +161,28 @@ def _part(
         marks=tuple(parsed.marks),
         spans=tuple(parsed.spans),
         gaps=tuple(parsed.gaps),
-        masters=chain_graph(_chosen(sequences, master), orders, keys),
-        fills=chain_graph(fills, orders, len(parsed.gaps), number[rank[fills.unit]]),
-        exact=_exact(_moved(exact, len(parsed.gaps)), number[rank[exact.unit]], classes),
-        classes=classes,
+        masters=drawn.masters,
+        fills=drawn.fills,
+        exact=drawn.exact,
+        classes=drawn.classes,
         joint=_joint(corpus, runs, parsed) if _fits_as_a_whole(corpus) else (),
         evidence=evidence,
         network=network,
-    )  # fmt: skip
+    )
+
+
+def _learned(
+    corpus: Corpus, parsed: Parsed, evidence: Evidence, seed: int
+) -> tuple[Network, Evidence]:
+    """A network that draws sequences, and the evidence with how well it foresees."""
+    from chakra_et.synth.neural import learn
+
+    held = _for_evidence(corpus, parsed)[0]
+    tokens = len(corpus.vocabulary.tokens)
+    network, bits = learn(parsed, held, tokens, corpus.world.roles, seed)
+    nodes = sum(int((unit >= 0).sum()) for unit in corpus.unit)
+    neural = round(bits / max(nodes, 1), 6)
+    return network, msgspec.structs.replace(evidence, neural=neural)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -208,6 +210,33 @@ def _evidence(corpus: Corpus, parsed: Parsed) -> tuple[Parsed, Evidence, dict[in
         nothing=round(by_frequency(flat) / nodes, 6),
     )
     return parsed, evidence, choice.orders
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What sequences are drawn from, as a `Part` has it."""
+
+    masters: ChainGraph
+    fills: ChainGraph
+    exact: tuple[Exact, ...]
+    classes: tuple[tuple[int, ...], ...]
+
+
+def _drawn(corpus: Corpus, parsed: Parsed, orders: dict[int, Order]) -> _Drawn:
+    sequences, gaps = parsed.sequences, len(parsed.gaps)
+    keys = corpus.world.roles + len(parsed.spans)
+    master = np.isin(sequences.kind, (TURN_KIND, MASTER_KIND))
+    own = _moved(_chosen(sequences, ~master), keys)
+    rank = _rank_of_units(corpus)
+    role = np.array([rank.role for rank in corpus.ranks], np.int64)
+    classes, number = classes_of(own, orders, rank[own.unit], role)
+    fills, exact = _chosen(own, own.kind >= 0), _chosen(own, own.kind == EXACT_KIND)
+    return _Drawn(
+        chain_graph(_chosen(sequences, master), orders, keys),
+        chain_graph(fills, orders, gaps, number[rank[fills.unit]]),
+        _exact(_moved(exact, gaps), number[rank[exact.unit]], classes),
+        classes,
+    )
 
 
 def _chosen(sequences: Sequences, mask: Mask) -> Sequences:

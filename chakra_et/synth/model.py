@@ -161,67 +161,13 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for token in self.tokens:
             _check_token(token, self)
-        count = len(self.tokens)
-        if len(self.durations) != count:
-            raise ValueError("tokens and durations differ in number")
-        if self.grain_ns < 1:
-            raise ValueError("durations are multiples of nothing")
-        for told in self.occurrences:
-            if not (0 <= told.token < count and 0 <= told.role < self.world.roles):
-                raise ValueError("durations are told of a token or role that there is not")
-            if not all(ABSENT <= place < len(self.apart) for place in told.sketches):
-                raise ValueError("an occurrence has durations that there are not")
-        of = [(v.token, v.role, v.turn) for v in self.variants]
-        every = {token for token, _, turn in of if turn == ABSENT}
-        known = all(0 <= t < count and ABSENT <= role < self.world.roles for t, role, _ in of)
-        if of != sorted(of) or every != set(range(count)) or not known:
-            raise ValueError("a token lacks variants")
-        if any((role == ABSENT) != (turn == ABSENT) for _, role, turn in of):
-            raise ValueError("an occurrence has no role")
-        lanes, families = len(self.lanes), len(self.families)
-        if not all(0 <= a < lanes and 0 <= b < families for a, b in self.sources):
-            raise ValueError("a source has no lane, or no family")
-        kinds, places = set(EdgeKind), lanes + len(self.sources)
-        if any(k not in kinds or not 0 <= p < places for v in self.variants for k, p in v.slots):
-            raise ValueError("an edge is of no kind, or from no place")
-        if set(self.families) - set(FAMILIES):
-            raise ValueError("a family is unknown")
-        begins = (gap[2] for gap in self.gaps if gap[2] != ABSENT)
-        used = (*self.fills.tokens, *self.delays, *self.waits, *self.free, *begins,
-                *(token for mark in self.marks for token in mark if token != ABSENT),
-                *(token for mark in self.exact for token in mark.tokens))  # fmt: skip
-        if used and not 0 <= min(used) <= max(used) < count:
-            raise ValueError("a sequence has a token that there is not")
-        pairs = {mark for pair in (*self.spans, *self.gaps) for mark in pair[:2]} - {ABSENT}
-        pairs |= {mark.mark for mark in self.exact}
-        steps = (mark for step in self.joint for role in step for mark in role)
-        marks = {*self.masters.tokens, *steps, *pairs}
-        if marks and not 0 <= min(marks) <= max(marks) < len(self.marks):
-            raise ValueError("a sequence has a mark that there is not")
-        if any(token == ABSENT for _, token in self.marks):
-            raise ValueError("a mark has no token")
-        if any(self.tokens[t].type in COMMUNICATION for t in self.fills.tokens):
-            raise ValueError("communication stands outside the master sequence")
-        for mark in self.exact:
-            own = {self.tokens[t].kind for t in (*mark.tokens, self.marks[mark.mark][1])}
-            if len(own) > 1 or len(mark.counts) != len(self.fills.counts):
-                raise ValueError("a mark has tokens that are not alike, or of other classes")
-        if any(len(step) != self.world.roles for step in self.joint):
-            raise ValueError("a step lacks a role")
-        keys = self.world.roles + len(self.spans), len(self.gaps)
-        if keys != (len(self.masters.start), len(self.fills.start)):
-            raise ValueError("pairs of marks and chains between them differ in number")
-        if any(size < 1 for sizes in self.classes for size in sizes):
-            raise ValueError("a class has no rank")
-        if (len(self.classes), 1 + sum(map(len, self.classes)), 1) != (
-            self.world.roles,
-            len(self.fills.counts),
-            len(self.masters.counts),
-        ):
-            raise ValueError("classes of ranks and of chains differ in number")
+        _check_times(self)
+        _check_variants(self)
+        _check_sequences(self)
+        _check_marks(self)
+        _check_classes(self)
         if min(self.communication_ns, self.compute_ns, self.nodes, self.steps) < 0:
             raise ValueError("a sum is below 0")
-
         if self.network is not None:
             self.network.arrays(self.alphabet.inputs)
 
@@ -260,6 +206,80 @@ def _check_token(token: Token, part: Part) -> None:
     )
     if not sound:
         raise ValueError(f"a token is none of this format: {token}")
+
+
+def _check_times(part: Part) -> None:
+    count = len(part.tokens)
+    if len(part.durations) != count:
+        raise ValueError("tokens and durations differ in number")
+    if part.grain_ns < 1:
+        raise ValueError("durations are multiples of nothing")
+    for told in part.occurrences:
+        if not (0 <= told.token < count and 0 <= told.role < part.world.roles):
+            raise ValueError("durations are told of a token or role that there is not")
+        if not all(ABSENT <= place < len(part.apart) for place in told.sketches):
+            raise ValueError("an occurrence has durations that there are not")
+
+
+def _check_variants(part: Part) -> None:
+    """What tokens wait for: each has variants, and their edges begin at places that there are."""
+    of = [(v.token, v.role, v.turn) for v in part.variants]
+    count, roles = len(part.tokens), part.world.roles
+    every = {token for token, _, turn in of if turn == ABSENT}
+    known = all(0 <= token < count and ABSENT <= role < roles for token, role, _ in of)
+    if of != sorted(of) or every != set(range(count)) or not known:
+        raise ValueError("a token lacks variants")
+    if any((role == ABSENT) != (turn == ABSENT) for _, role, turn in of):
+        raise ValueError("an occurrence has no role")
+    lanes, families = len(part.lanes), len(part.families)
+    if not all(0 <= a < lanes and 0 <= b < families for a, b in part.sources):
+        raise ValueError("a source has no lane, or no family")
+    kinds, places = set(EdgeKind), lanes + len(part.sources)
+    if any(k not in kinds or not 0 <= p < places for v in part.variants for k, p in v.slots):
+        raise ValueError("an edge is of no kind, or from no place")
+    if set(part.families) - set(FAMILIES):
+        raise ValueError("a family is unknown")
+
+
+def _check_sequences(part: Part) -> None:
+    """Sequences are of tokens and marks that there are."""
+    begins = (gap[2] for gap in part.gaps if gap[2] != ABSENT)
+    tokens = (*part.fills.tokens, *part.delays, *part.waits, *part.free, *begins,
+              *(token for mark in part.marks for token in mark if token != ABSENT),
+              *(token for mark in part.exact for token in mark.tokens))  # fmt: skip
+    if tokens and not 0 <= min(tokens) <= max(tokens) < len(part.tokens):
+        raise ValueError("a sequence has a token that there is not")
+    pairs = {mark for pair in (*part.spans, *part.gaps) for mark in pair[:2]} - {ABSENT}
+    pairs |= {mark.mark for mark in part.exact}
+    steps = (mark for step in part.joint for role in step for mark in role)
+    marks = {*part.masters.tokens, *steps, *pairs}
+    if marks and not 0 <= min(marks) <= max(marks) < len(part.marks):
+        raise ValueError("a sequence has a mark that there is not")
+    if any(len(step) != part.world.roles for step in part.joint):
+        raise ValueError("a step lacks a role")
+    keys = part.world.roles + len(part.spans), len(part.gaps)
+    if keys != (len(part.masters.start), len(part.fills.start)):
+        raise ValueError("pairs of marks and chains between them differ in number")
+
+
+def _check_marks(part: Part) -> None:
+    if any(token == ABSENT for _, token in part.marks):
+        raise ValueError("a mark has no token")
+    if any(part.tokens[t].type in COMMUNICATION for t in part.fills.tokens):
+        raise ValueError("communication stands outside the master sequence")
+    for mark in part.exact:
+        own = {part.tokens[t].kind for t in (*mark.tokens, part.marks[mark.mark][1])}
+        if len(own) > 1 or len(mark.counts) != len(part.fills.counts):
+            raise ValueError("a mark has tokens that are not alike, or of other classes")
+
+
+def _check_classes(part: Part) -> None:
+    if any(size < 1 for sizes in part.classes for size in sizes):
+        raise ValueError("a class has no rank")
+    roles, classes = len(part.classes), 1 + sum(map(len, part.classes))
+    told = part.world.roles, len(part.fills.counts), len(part.masters.counts)
+    if (roles, classes, 1) != told:
+        raise ValueError("classes of ranks and of chains differ in number")
 
 
 class SynthModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -82,6 +82,44 @@ def host_time(
     gaps = _waits(table, line, forward_backward.lanes(table)[order], workers.transfers)
     gaps = gaps.without(np.isin(order, awake))
     gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, after.goes_on))
+    gaps, end_ns, waited_for = _settled(table, line, workers, gaps, held, asking)
+    waiting = order[gaps.places]
+    begun_after = _last_ended(table, end_ns, gaps.starters, gaps.begun)
+    begun = begun_after != NO_ROW
+    inside, ended = _ended_inside(table, workers, end_ns)
+    new = ~np.isin(inside, waiting)
+    by_times = int(new.sum()) + len(after.goes_on)
+    asking_for = workers.asked[workers.asked != NO_ROW]
+    evidence: tuple[Codes, ...] = (
+        np.where(gaps.told, forward_backward.by[waiting], np.uint8(Evidence.THREAD_TIMES)),
+        np.full(len(asked), Evidence.THREAD_RECORD_FUNCTION, np.uint8),
+        np.full(by_times, Evidence.THREAD_TIMES, np.uint8),
+    )
+    return HostTime(
+        end_ns,
+        np.concatenate((waiting, asked, inside[new], after.goes_on)),
+        np.concatenate((waited_for, asking_for, ended[new], after.transfers)),
+        np.concatenate(evidence),
+        workers,
+        order[gaps.begun[begun]],
+        begun_after[begun],
+        after,
+    )
+
+
+def _settled(
+    table: Activities,
+    line: _Timeline,
+    workers: Workers,
+    gaps: _Gaps,
+    held: Rows,
+    asking: Rows | None,
+) -> tuple[_Gaps, Rows, Rows]:
+    """Those gaps in which threads waited, where own times end then, and what each waited for.
+
+    `held` are places that waited for transfers. Without one wait, others may prove to be none.
+    """
+    order = table.host_order
     while True:
         before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
         end_ns = _cut(table, line, workers, before)
@@ -94,31 +132,8 @@ def host_time(
             woke = (end_ns[waited_for] == table.start_ns[waiting]) | gaps.told
             waited &= woke | ~np.isin(waiting, asking)
         if waited.all():
-            break
+            return gaps, end_ns, waited_for
         gaps = gaps.some(waited)
-    begun_after = _last_ended(table, end_ns, gaps.starters, gaps.begun)
-    begun = begun_after != NO_ROW
-    inside, ended = _ended_inside(table, workers, end_ns)
-    new = ~np.isin(inside, waiting)
-    by_times = int(new.sum()) + len(after.goes_on)
-    return HostTime(
-        end_ns,
-        np.concatenate((waiting, asked, inside[new], after.goes_on)),
-        np.concatenate(
-            (waited_for, workers.asked[workers.asked != NO_ROW], ended[new], after.transfers)
-        ),
-        np.concatenate(
-            (
-                np.where(gaps.told, forward_backward.by[waiting], np.uint8(Evidence.THREAD_TIMES)),
-                np.full(len(asked), Evidence.THREAD_RECORD_FUNCTION, np.uint8),
-                np.full(by_times, Evidence.THREAD_TIMES, np.uint8),
-            )
-        ),
-        workers,
-        order[gaps.begun[begun]],
-        begun_after[begun],
-        after,
-    )
 
 
 def _cut(table: Activities, line: _Timeline, workers: Workers, before: Rows) -> Rows:
