@@ -18,8 +18,8 @@ from chakra_et.feeder.feeder import Source
 from chakra_et.feeder.feeder_set import find_ranks, rank_in_name
 from chakra_et.feeder.options import Options, edge_kinds
 from chakra_et.feeder.session import Limits, Session
+from chakra_et.io.archive import members
 from chakra_et.model.nodes import type_label
-from chakra_et.search import names_in
 from chakra_et.shown import number_of, shown
 
 EXAMPLES: Final = {
@@ -48,7 +48,10 @@ class FaultChoice(str, Enum):
 
 def feed_command(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A trace, a directory of ranks, or a prefix.")
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A trace, a directory or an archive of ranks, or a prefix."
+        ),
     ],
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Serve over standard input and output.")
@@ -112,13 +115,7 @@ def feed_command(
 
 
 def _sources(path: Path, rank: int | None) -> dict[int, Source]:
-    if path.is_file() and names_in(path) is not None:
-        raise ChakraError(
-            "an archive or a packed set cannot be fed directly",
-            path=path,
-            remedy="Unpack it: a packed set with chakra generate unpack SET -o DIR.",
-        )
-    if path.is_file():
+    if path.is_file() and not members(path):
         named = rank_in_name(path)
         return {(named or 0) if rank is None else rank: path}
     found: dict[int, Source] = dict(find_ranks(path))

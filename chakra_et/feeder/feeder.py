@@ -28,6 +28,7 @@ from chakra_et.feeder.scan import scan
 from chakra_et.feeder.table import FileTable, TraceTable
 from chakra_et.feeder.window import Window
 from chakra_et.files import read
+from chakra_et.io.archive import is_zip
 from chakra_et.io.source import blocks, head, read_all
 from chakra_et.io.stream import BLOCK_BYTES
 from chakra_et.model import EdgeKind, Metadata, Trace
@@ -292,7 +293,9 @@ def _whole(source: str | os.PathLike[str] | bytes | BinaryIO) -> bytes | mmap.mm
         return b"".join(_pieces(source))
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - a path may come as str
-            if file.read(4).startswith(_COMPRESSED) or os.fstat(file.fileno()).st_size == 0:
+            start = file.read(4)
+            packed = start.startswith(_COMPRESSED) or is_zip(start)
+            if packed or os.fstat(file.fileno()).st_size == 0:
                 return read_all(Path(source))
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except NotADirectoryError:

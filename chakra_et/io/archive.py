@@ -66,6 +66,8 @@ def open_zip(
     """The content of one file in a zip archive."""
     try:
         with zipfile.ZipFile(file) as archive:
+            if member is None and (packed := packed_names(archive)):
+                member = _chosen(path, packed, None)
             made = packed_file(path, archive, member) if member is not None else None
             if made is not None:
                 yield made

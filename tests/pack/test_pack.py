@@ -93,6 +93,22 @@ def test_every_reader_takes_a_packed_file_for_its_ranks(run: Path, packed: Path)
     assert chakra("validate", packed).code == chakra("validate", run).code == 0
 
 
+def test_a_packed_file_of_one_rank_is_read_as_its_only_file(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    alone, path = tmp_path / "one" / "trace.3.et", tmp_path / "one.pack"
+    alone.write_bytes((run / "trace.3.et").read_bytes())
+    pack(alone.parent, path)
+    assert chakra_et.read(path) == chakra_et.read(path / "trace.3.et") == chakra_et.read(alone)
+    assert [node.id for node in Feeder(path)] == [node.id for node in Feeder(alone)]
+    assert "rank 3" in chakra("info", path).words
+
+
+def test_the_nodes_of_packed_ranks_are_handed_out(run: Path, packed: Path) -> None:
+    assert chakra("feed", packed).words == chakra("feed", run).words
+    one = chakra("feed", packed, "--rank", 1, "--window", 10).words
+    assert one == chakra("feed", run / "trace.1.et", "--window", 10).words
+
+
 def test_ranks_that_differ_in_times_alone_are_one_class(tmp_path: Path) -> None:
     """Each takes little more than its times do: here two bytes for each of 1,474 durations."""
     trace = chakra_et.convert_files(EXAMPLES / "ddp_2rank", None)[0].trace
