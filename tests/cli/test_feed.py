@@ -83,14 +83,11 @@ def test_refusals(feed: Any, options: tuple[str, ...], said: str) -> None:
     assert said in err
 
 
-def test_an_archive_is_refused(feed: Any, tmp_path: Path) -> None:
-    """Packed sets are archives, too."""
+def test_the_ranks_of_an_archive_are_those_of_its_directory(feed: Any, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "set", "w") as archive:
         for rank in (0, 1):
             archive.write(tmp_path / f"t.{rank}.et", f"t.{rank}.et")
-    code, out, err = feed(path=tmp_path / "set")
-    assert (code, out) == (2, "")
-    assert "an archive or a packed set cannot be fed" in err
+    assert feed(path=tmp_path / "set") == feed()
 
 
 def test_a_directory_without_ranks(feed: Any, tmp_path: Path) -> None:

@@ -122,6 +122,10 @@ EVENTS = [
     {"ph": "f", "id": "5", "cat": "ac2g", "name": "ac2g", "pid": 0, "tid": 7, "ts": 1, "bp": "e"},
     {"ph": "C", "name": "GPU 0 Utilization", "pid": "GPU 0 Counters", "ts": 1, "args": {"v": 1}},
 ]  # fmt: skip
+INTERVALS = [
+    {"ph": "B", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10},
+    {"ph": "E", "pid": 1, "tid": 1, "ts": 30},
+]
 KINETO = {
     "schemaVersion": 1,
     "baseTimeNanoseconds": 1704067200000000000,
@@ -163,6 +167,7 @@ WHOLE = {
     "nested": ("host_trace", NESTED),
     "events": ("kineto_trace", EVENTS),
     "kineto": ("kineto_trace", KINETO),
+    "intervals": ("kineto_trace", INTERVALS),
     "document": ("et", DOCUMENT),
     "feeder": ("et", FEEDER),
 }
@@ -206,6 +211,8 @@ def test_whole_documents_are_accepted(name: str) -> None:
         ("events", [0, "args"], []),
         ("events", [2, "args"], ABSENT),
         ("events", [4, "id"], ABSENT),
+        ("intervals", [0, "name"], ABSENT),
+        ("intervals", [1, "ts"], ABSENT),
         ("kineto", ["traceEvents"], ABSENT),
         ("kineto", ["traceEvents", 0], "event"),
         ("kineto", ["baseTimeNanoseconds"], "0"),
