@@ -115,6 +115,11 @@ def find_tensors_at(
 ) -> tuple[Column, Column, Column, Column, Column, Column, Column] | None:
     """The same for texts that stand one behind the other, by their codes."""
 
+def distinct_parts(
+    bytes: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], list[bytes]]:
+    """A code for each part between two offsets, and the distinct parts in order of first use."""
+
 def containing(texts: list[str], words: list[str]) -> npt.NDArray[np.int64]:
     """The places of the texts that hold any of the words."""
 

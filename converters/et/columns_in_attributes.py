@@ -163,11 +163,13 @@ def _taken_for_time(
 
 def _kinds(table: AttributeTable, edges: Edges) -> AttributeColumn:
     data = edges.select(edges.kind != EdgeKind.CALL)
-    texts = kinds_texts(data)
+    code, texts = kinds_texts(data)
     counts = np.diff(data.offsets)
+    told = np.array(list(map(bool, texts)), np.bool_)[code]
     for column in _of_key(table, EDGE_KINDS):
         for row, text in zip(column.rows.tolist(), column.values, strict=True):
-            if not texts[row] and parse_kinds(text, int(counts[row])) is not None:
-                texts[row] = ",".join([EdgeKind.DATA.label] * int(counts[row]))
-    rows = [row for row, text in enumerate(texts) if text]
-    return AttributeColumn(EDGE_KINDS, np.array(rows, np.int64), [texts[row] for row in rows])
+            if not told[row] and parse_kinds(text, int(counts[row])) is not None:
+                texts.append(",".join([EdgeKind.DATA.label] * int(counts[row])))
+                code[row], told[row] = len(texts) - 1, True
+    rows = np.flatnonzero(told)
+    return AttributeColumn(EDGE_KINDS, rows, list(map(texts.__getitem__, code[rows].tolist())))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
+from chakra_et.kernel import kernel
 from chakra_et.model import EdgeKind, Edges
 from chakra_et.pool import Pool
 
@@ -17,19 +18,25 @@ _BY_LABEL: Final = {kind.label: kind for kind in EdgeKind if kind is not EdgeKin
 _PLAIN: Final = int(EdgeKind.DATA) << 1
 
 
-def kinds_texts(edges: Edges) -> list[str]:
-    """For each node the text; "" where every edge is a plain one of kind data, or none is."""
-    marks = (edges.kind << 1 | edges.inferred).astype(np.uint8).tobytes()
-    offsets = edges.offsets.tolist()
-    known: dict[bytes, str] = {}
-    texts = []
-    for start, end in pairwise(offsets):
-        node = marks[start:end]
-        text = known.get(node)
-        if text is None:
-            text = known[node] = _text(node)
-        texts.append(text)
-    return texts
+def kinds_texts(edges: Edges) -> tuple[Rows, list[str]]:
+    """For each node the code of the text, and the distinct texts.
+
+    It is "" where every edge is a plain one of kind data, or there is none.
+    """
+    marks = (edges.kind << 1 | edges.inferred).astype(np.uint8)
+    codes, distinct = _distinct(marks, edges.offsets)
+    return codes, list(map(_text, distinct))
+
+
+def _distinct(marks: npt.NDArray[np.uint8], offsets: Rows) -> tuple[Rows, list[bytes]]:
+    """The distinct parts of `marks` between offsets, in order of first use, and a code for each."""
+    if (module := kernel()) is not None:
+        codes, parts = module.distinct_parts(marks, np.ascontiguousarray(offsets, np.int64))
+        return codes.astype(np.int64), parts
+    pool: Pool[bytes] = Pool()
+    whole = marks.tobytes()
+    found = [pool[whole[start:end]] for start, end in pairwise(offsets.tolist())]
+    return np.array(found, np.int64), pool.in_order
 
 
 def _text(marks: bytes) -> str:

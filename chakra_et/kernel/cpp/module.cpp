@@ -57,6 +57,14 @@ nb::object find_tensors(nb::list texts) {
   return tensors_of(given);
 }
 
+// The distinct parts between offsets, in order of first use, and the code of each part.
+nb::tuple distinct_parts(Column<uint8_t> bytes, Column<int64_t> offsets) {
+  TextPool pool;
+  std::vector<int32_t> codes;
+  for (std::string_view part : texts_between(bytes, offsets)) codes.push_back(pool[part]);
+  return nb::make_tuple(array(std::move(codes)), list_of(pool.values(), bytes_of));
+}
+
 // The places of the texts that hold any of some words.
 nb::object containing(nb::list texts, nb::list words) {
   std::vector<std::string_view> wanted;
@@ -110,6 +118,7 @@ NB_MODULE(_native, m) {
   m.def("enclosing", &enclosing_of, "lane"_a, "start"_a, "end"_a, "order"_a, "last"_a);
   m.def("shortest_edit", &shortest_edit, "left"_a, "right"_a, "most"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);
+  m.def("distinct_parts", &distinct_parts, "bytes"_a, "offsets"_a);
   m.def("containing", &containing, "texts"_a, "words"_a);
   m.def("find_tensors_at", &find_tensors_at, "characters"_a, "offsets"_a, "codes"_a);
   m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,

@@ -24,7 +24,7 @@ struct HashText {
  private:
   static uint64_t word(const char* bytes, size_t count) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes, count);
+    if (count > 0) std::memcpy(&word, bytes, count);
     return word;
   }
   static uint64_t mixed(uint64_t hash, uint64_t word) {
