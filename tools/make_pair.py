@@ -24,13 +24,28 @@ from pairs import make_pair
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make a host and a device trace of one run.")
     parser.add_argument(
-        "--host-ops", type=int, required=True, metavar="N", help="1 000 to 1 000 000"
+        "--host-ops",
+        type=int,
+        required=True,
+        metavar="N",
+        help="1 000 or more; 1 000 000 are 1.9 GB",
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--by-steps",
+        action="store_true",
+        help="the profile step by step, not thread by thread: without room for parts",
+    )
     parser.add_argument("--gzip", action="store_true", help="compress both files")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()
-    facts = make_pair(options.host_ops, options.seed, options.output, options.gzip)
+    facts = make_pair(
+        options.host_ops,
+        options.seed,
+        options.output,
+        options.gzip,
+        by_steps=options.by_steps,
+    )
     for name, value in asdict(facts).items():
         print(f"{name:>13}  {value}")
     return 0

@@ -12,6 +12,7 @@ from chakra_et.recording.facts import Facts, Request
 from chakra_et.recording.flows import Ends, Flows
 from chakra_et.recording.groups import GroupEntry
 from chakra_et.recording.host_trace import HostAttribute, HostTrace
+from chakra_et.recording.id_set import IdSet
 from chakra_et.recording.operands import Operand, Operands
 from chakra_et.recording.operators import Operators
 from chakra_et.recording.recording import Recording, Stated
@@ -29,6 +30,7 @@ __all__ = [
     "GroupEntry",
     "HostAttribute",
     "HostTrace",
+    "IdSet",
     "Kind",
     "Operand",
     "Operands",

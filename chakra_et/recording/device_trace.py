@@ -16,6 +16,7 @@ from chakra_et.pool import Pool
 from chakra_et.recording.facts import Facts
 from chakra_et.recording.flows import Flows
 from chakra_et.recording.groups import GroupEntry
+from chakra_et.recording.id_set import IdSet
 from chakra_et.recording.operands import Operands
 from chakra_et.recording.roles import Role
 from chakra_et.recording.sparse import Sparse
@@ -123,7 +124,7 @@ class DeviceTrace:
 
     outside_calls: Rows = field(default_factory=no_rows)
     """Of a window that was read alone: correlation ids of calls outside it whose work is here."""
-    outside_rf_ids: Rows = field(default_factory=no_rows)
+    outside_rf_ids: IdSet = field(default_factory=IdSet)
     """The same: record-function ids of operations outside it."""
 
     @classmethod

@@ -17,59 +17,38 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from chakra_et.columns import Mask, Rows
-from chakra_et.converters.kineto.account import label
-from chakra_et.converters.kineto.categories import (
-    FORWARD_FLOWS,
-    GRAPH_FLOWS,
-    LAUNCH_FLOWS,
-    LEFT_OUT,
-    ROLES,
-)
+from chakra_et.columns import Mask, Rows, no_rows
+from chakra_et.converters.kineto.compiled import ProfilePiece
 from chakra_et.converters.kineto.events import Event
-from chakra_et.converters.kineto.phases import BEGIN, END
-from chakra_et.converters.kineto.reader import Columns, read_columns
-from chakra_et.converters.times import nanoseconds
+from chakra_et.converters.kineto.reader import LAYOUT, Columns, read_columns
+from chakra_et.converters.kineto.roles import NO_ROLE
+from chakra_et.converters.kineto.window_pieces import (
+    Arrow,
+    NotApartError,
+    Piece,
+    arrow_of,
+    is_arrow,
+    look,
+    spans,
+)
+from chakra_et.graph.intervals import inside, union
 from chakra_et.io.memory import collection_paused
-from chakra_et.io.records import Layout, read_records
+from chakra_et.io.records import read_records
 from chakra_et.io.repairs import Repairs
-from chakra_et.recording import NO_ID, DeviceTrace, Role
+from chakra_et.pool import Pool
+from chakra_et.recording import DeviceTrace, IdSet, Role
 from chakra_et.recording.device_trace import OUTSIDE
 
 Chosen: TypeAlias = Callable[[str], bool]
-_EVENTS: Final = Layout(Event, "traceEvents", ("ph", "name"), "schemaVersion")
-"""Records as objects, also where the compiled kernel would make columns of them."""
-_FLOWS: Final = LAUNCH_FLOWS | FORWARD_FLOWS | GRAPH_FLOWS
-_PAGE: Final = 1 << 16
+_EVENTS: Final = msgspec.json.Decoder(list[Event])
 _MARGIN_NS: Final = 1_000_000
 """Work that ended shortly before the window may tell why other work began late."""
-_BIT: Final = (1 << np.arange(8)).astype(np.uint8)
 _DAY_NS: Final = 24 * 3600 * 10**9
-
-
-class NotApartError(Exception):
-    """The profile has to be read whole."""
-
-
-class _Ids(msgspec.Struct, gc=False):
-    """What ties a call and its work together, by the names of every vendor."""
-
-    correlation: int = NO_ID
-    connection: int = NO_ID
-
-
-class _OpIds(msgspec.Struct, gc=False):
-    rf_id: int = msgspec.field(default=0, name="Record function id")
-
-
-_IDS: Final = msgspec.json.Decoder(list[_Ids])
-_OP_IDS: Final = msgspec.json.Decoder(list[_OpIds])
 
 
 @collection_paused()
@@ -77,16 +56,16 @@ def read_window(path: str | Path, strict: bool, chosen: Chosen, *, with_host: bo
     """The part of a profile that a window of the `chosen` annotations needs.
 
     What is not held counts as outside of the window. `with_host` says that a host trace is cut
-    beside it. Raises as `read_device` does.
+    beside it. If nothing is in the window, there are only the names of all records, which an error
+    can tell. Raises as `read_device` does.
     """
     sieve = Sieve(chosen)
     try:
         for take in (sieve.find_windows, sieve.find_calls, sieve.find_end):
-            read_records(path, _EVENTS, partial(_Handed, take), strict=strict)
+            read = read_records(path, LAYOUT, partial(_Handed, take), strict=strict)
+            if read.found and not len(sieve.windows[0]):
+                return DeviceTrace.of(Path(path), 0, read.repairs, names=sieve.names)
     except NotApartError:
-        sieve.windows.clear()
-    if not sieve.windows:
-        # If nothing lies in it, the error tells what there is.
         return read_columns(path, Columns, strict)
     made: list[_Sieved] = []
 
@@ -94,19 +73,22 @@ def read_window(path: str | Path, strict: bool, chosen: Chosen, *, with_host: bo
         made.append(_Sieved(path, repairs, sieve, with_host))
         return made[-1]
 
-    device = read_columns(path, new, strict, _EVENTS)
+    device = read_columns(path, new, strict)
     work = device.correlation[device.rows(Role.WORK)]
     calls = device.correlation[device.rows(Role.CALL)]
     device.outside_calls = work[sieve.called.has(work) & ~np.isin(work, calls)]
-    device.outside_rf_ids = np.concatenate(made[-1].rf_ids or [np.zeros(0, np.int64)])
+    device.outside_rf_ids = made[-1].rf_ids
     return device
 
 
 class _Handed:
-    """Hands records on, and keeps none."""
+    """Hands pieces on, and keeps none."""
 
-    def __init__(self, take: Callable[[list[Event]], None], _: Repairs) -> None:
-        self.add = take
+    def __init__(self, take: Callable[[Piece], None], _: Repairs) -> None:
+        self._take = take
+
+    def add(self, piece: list[Event] | ProfilePiece, /) -> None:
+        self._take(look(piece))
 
 
 class Sieve:
@@ -114,65 +96,66 @@ class Sieve:
 
     def __init__(self, chosen: Chosen) -> None:
         self.chosen = chosen
-        self.windows: set[tuple[int, int]] = set()
-        self.called, self.launched = Ids(), Ids()
+        self.windows = no_rows(), no_rows()
+        """Starts and ends, apart from each other and in order."""
+        self.names: Pool[str] = Pool()
+        """Of all spans, in order of first use."""
+        self.called, self.launched = IdSet(), IdSet()
         """Correlation ids of all calls, and of those in a window."""
-        self.arrows: set[tuple[str, Any, Any]] = set()
+        self.arrows: set[Arrow] = set()
         """Arrows that have an end in a window."""
         self.last_ns = 0
         self.pids: set[str] = set()
 
-    def find_windows(self, events: list[Event]) -> None:
+    def find_windows(self, piece: Piece) -> None:
         """Note when chosen annotations begin and end."""
-        spans = _spans(events)
-        if any(e.ph in (BEGIN, END) for e in events) or any(e.cat not in ROLES for e in spans):
+        if piece.has_phases or np.any(piece.role == NO_ROLE):
             raise NotApartError
-        start, duration = _times(spans)
-        if np.any(duration < 0) or np.any(duration > _DAY_NS):
+        if np.any(piece.duration_ns < 0) or np.any(piece.duration_ns > _DAY_NS):
             raise NotApartError
-        operations = [place for place, e in enumerate(spans) if ROLES[e.cat] is Role.OP]
-        self.pids.update({str(spans[place].pid) for place in operations})
+        operations = piece.role == Role.OP
+        self.pids |= piece.processes(np.flatnonzero(operations))
         if len(self.pids) > 1:
             raise NotApartError
-        for place in operations:
-            if self.chosen(spans[place].name):
-                begin = int(start[place])
-                self.windows.add((begin, begin + max(int(duration[place]), 1)))
+        names = piece.distinct_names
+        for name in names:
+            self.names[name]
+        use = np.array([*map(self.chosen, names), False], np.bool_)
+        rows = np.flatnonzero(operations & use[piece.name])
+        begin = np.append(self.windows[0], piece.start_ns[rows])
+        lasting = np.maximum(piece.duration_ns[rows], 1)
+        self.windows = union(begin, np.append(self.windows[1], piece.start_ns[rows] + lasting))
 
-    def find_calls(self, events: list[Event]) -> None:
+    def find_calls(self, piece: Piece) -> None:
         """Note the ids of calls, and the arrows that touch a window."""
-        calls = [event for event in _spans(events) if ROLES[event.cat] is Role.CALL]
-        ids = _correlations(calls)
+        calls = np.flatnonzero(piece.role == Role.CALL)
+        ids = piece.correlations(calls)
         self.called.add(ids)
-        self.launched.add(ids[self.within(_times(calls)[0])])
-        arrows = [event for event in events if _is_arrow(event)]
-        inside = np.flatnonzero(self.within(_times(arrows)[0]))
-        self.arrows.update(_arrow(arrows[place]) for place in inside.tolist())
+        self.launched.add(ids[self.within(piece.start_ns[calls])])
+        self.arrows.update(piece.arrows(np.flatnonzero(self.within(piece.arrow_times()))))
 
-    def find_end(self, events: list[Event]) -> None:
+    def find_end(self, piece: Piece) -> None:
         """Note when the last work of the window ends."""
-        work = [event for event in _spans(events) if ROLES[event.cat] is Role.WORK]
-        start, duration = _times(work)
-        mine = self.within(start) | self.launched.has(_correlations(work))
-        self.last_ns = max(self.last_ns, int((start + duration)[mine].max(initial=0)))
+        work = np.flatnonzero(piece.role == Role.WORK)
+        start = piece.start_ns[work]
+        mine = self.within(start) | self.launched.has(piece.correlations(work))
+        self.last_ns = max(
+            self.last_ns, int((start + piece.duration_ns[work])[mine].max(initial=0))
+        )
 
     def within(self, start: Rows) -> Mask:
         """Which records begin in a window."""
-        found = np.zeros(len(start), np.bool_)
-        for begin, end in self.windows:
-            found |= (start >= begin) & (start < end)
-        return found
+        return inside(*self.windows, start)
 
-    def holds(self, spans: list[Event]) -> Mask:
+    def holds(self, piece: Piece) -> Mask:
         """Which records that last are held."""
-        start, duration = _times(spans)
-        role = np.array([ROLES[event.cat] for event in spans], np.uint8)
-        launched = np.zeros(len(spans), np.bool_)
+        role, start = piece.role, piece.start_ns
+        launched = np.zeros(len(role), np.bool_)
         device = np.flatnonzero((role == Role.WORK) | (role == Role.CALL))
-        launched[device] = self.launched.has(_correlations([spans[row] for row in device.tolist()]))
-        first = min(begin for begin, _ in self.windows) - _MARGIN_NS
-        last = max(self.last_ns, max(end for _, end in self.windows))
-        beside = (role == Role.WORK) & (start + duration > first) & (start <= last)
+        launched[device] = self.launched.has(piece.correlations(device))
+        first = int(self.windows[0][0]) - _MARGIN_NS
+        last = max(self.last_ns, int(self.windows[1][-1]))
+        beside = (role == Role.WORK) & (start + piece.duration_ns > first) & (start <= last)
         held: Mask = self.within(start) | launched | beside
         return held
 
@@ -183,84 +166,36 @@ class _Sieved(Columns):
     def __init__(self, path: str | Path, repairs: Repairs, sieve: Sieve, with_host: bool) -> None:
         super().__init__(path, repairs)
         self._sieve, self._with_host = sieve, with_host
-        self.rf_ids: list[Rows] = []
+        self.rf_ids = IdSet()
+
+    def _add_columns(self, piece: ProfilePiece) -> None:
+        """Take in records that are columns already: few pieces touch the window."""
+        looked = look(piece)
+        held = self._sieve.holds(looked)
+        arrows = looked.arrows(np.arange(len(looked.arrow_times())))
+        if held.any() or not self._sieve.arrows.isdisjoint(arrows):
+            self._add_events(_EVENTS.decode(piece.text))
+            return
+        self._leave_out(looked, held)
+        self._add_further(_EVENTS.decode(piece.others))
+        self.counts.update({(cat, phase): number for cat, phase, number in piece.counts})
 
     def _add_events(self, events: list[Event]) -> None:
         """Take in some records."""
-        spans = _spans(events)
-        dropped = [spans[row] for row in np.flatnonzero(~self._sieve.holds(spans)).tolist()]
-        self.left_out.update((label(event.cat, "X"), OUTSIDE) for event in dropped)
-        if self._with_host:
-            operations = [event for event in dropped if ROLES[event.cat] is Role.OP]
-            ids = _decoded(_OP_IDS, operations)
-            self.rf_ids.append(np.array([each.rf_id for each in ids], np.int64))
-        dropped += [e for e in events if _is_arrow(e) and _arrow(e) not in self._sieve.arrows]
+        looked = look(events)
+        held = self._sieve.holds(looked)
+        self._leave_out(looked, held)
+        lasting = spans(events)
+        dropped = [lasting[row] for row in np.flatnonzero(~held).tolist()]
+        dropped += [e for e in events if is_arrow(e) and arrow_of(e) not in self._sieve.arrows]
         gone = set(map(id, dropped))
         super()._add_events([event for event in events if id(event) not in gone])
         self.counts.update(Counter([(event.cat, event.ph) for event in dropped]))
 
-
-def _spans(events: list[Event]) -> list[Event]:
-    return [event for event in events if event.ph == "X" and event.cat not in LEFT_OUT]
-
-
-def _is_arrow(event: Event) -> bool:
-    return event.ph in ("s", "f") and event.cat in _FLOWS
-
-
-def _arrow(event: Event) -> tuple[str, Any, Any]:
-    """What both ends of an arrow have in common; those between processes share no process."""
-    return event.cat, None if event.cat in LAUNCH_FLOWS else event.pid, event.id
-
-
-def _times(events: list[Event]) -> tuple[Rows, Rows]:
-    """Starts and durations, as they stand in the file."""
-    try:
-        return (
-            nanoseconds([event.ts for event in events]),
-            nanoseconds([event.dur or b"0" for event in events]),
-        )
-    except ValueError:
-        raise NotApartError from None
-
-
-def _correlations(events: list[Event]) -> Rows:
-    ids = _decoded(_IDS, events)
-    return np.array(
-        [e.connection if e.correlation == NO_ID else e.correlation for e in ids], np.int64
-    )
-
-
-def _decoded(decoder: msgspec.json.Decoder[list[Any]], events: list[Event]) -> list[Any]:
-    try:
-        return decoder.decode(b"[" + b",".join([e.args or b"{}" for e in events]) + b"]")
-    except (msgspec.DecodeError, RecursionError):
-        raise NotApartError from None
-
-
-class Ids:
-    """A set of integers: a bit for each, in pages."""
-
-    def __init__(self) -> None:
-        self._pages: dict[int, npt.NDArray[np.uint8]] = {}
-
-    def add(self, ids: Rows) -> None:
-        """Take in ids above 0."""
-        for page, bits in _by_page(ids[ids > 0]):
-            self._pages.setdefault(page, np.zeros(_PAGE >> 3, np.uint8))
-            np.bitwise_or.at(self._pages[page], bits >> 3, _BIT[bits & 7])
-
-    def has(self, ids: Rows) -> Mask:
-        """Which of some ids are in the set."""
-        found = np.zeros(len(ids), np.bool_)
-        for page in np.unique(ids // _PAGE).tolist():
-            rows = np.flatnonzero(ids // _PAGE == page)
-            if page in self._pages:
-                bits = ids[rows] % _PAGE
-                found[rows] = self._pages[page][bits >> 3] & _BIT[bits & 7] != 0
-        return found
-
-
-def _by_page(ids: Rows) -> list[tuple[int, Rows]]:
-    pages = ids // _PAGE
-    return [(page, ids[pages == page] % _PAGE) for page in np.unique(pages).tolist()]
+    def _leave_out(self, piece: Piece, held: Mask) -> None:
+        """Count records that last and are not held."""
+        dropped = np.flatnonzero(~held)
+        for name, count in piece.labels(dropped).items():
+            self.left_out[name, OUTSIDE] += count
+        if self._with_host:
+            self.rf_ids.add(piece.rf_ids(dropped[piece.role[dropped] == Role.OP]))

@@ -85,15 +85,25 @@ def _writing(path: Path, gzip: bool) -> Iterator[IO[str]]:
         yield out
 
 
-def make_pair(host_ops: int, seed: int, directory: Path, gzip: bool = False) -> PairFacts:
+def make_pair(
+    host_ops: int, seed: int, directory: Path, gzip: bool = False, *, by_steps: bool = False
+) -> PairFacts:
     """Write `host.json` and `device.json` (with `gzip`: `….json.gz`) into `directory`.
 
-    The pair has exactly `host_ops` ops, or as many as the smallest step has.
+    The pair has exactly `host_ops` ops, or as many as the smallest step has. With `by_steps`, the
+    device trace has the same records step by step, not thread by thread: so it is written at once,
+    and takes no room for parts.
     """
     plan = make_plan(host_ops)
     directory.mkdir(parents=True, exist_ok=True)
     suffix = ".json.gz" if gzip else ".json"
     host_path, device_path = directory / f"host{suffix}", directory / f"device{suffix}"
+    if by_steps:
+        with _writing(host_path, gzip) as host, _writing(device_path, gzip) as device:
+            device.write(device_head())
+            run = _record(Run(seed, host, (device, device, device), plan.main_ops), plan)
+            device.write(device_tail(run.now))
+        return _facts(run, plan, host_path, device_path)
     with ExitStack() as stack:
         parts: list[IO[str]] = []
         for _ in range(3):  # Kineto lists events thread by thread, then the device's
@@ -101,18 +111,27 @@ def make_pair(host_ops: int, seed: int, directory: Path, gzip: bool = False) -> 
                 stack.enter_context(tempfile.TemporaryFile("w+", dir=directory, encoding="utf-8"))
             )
         host = stack.enter_context(_writing(host_path, gzip))
-        run = Run(seed, host, (parts[0], parts[1], parts[2]), plan.main_ops)
-        training = Training(run, max(plan.layers))
-        for number, layers in enumerate(plan.layers, 1):
-            training.step(number, layers, plan.fill if number == len(plan.layers) else 0)
-        run.finish()
+        run = _record(Run(seed, host, (parts[0], parts[1], parts[2]), plan.main_ops), plan)
         with _writing(device_path, gzip) as device:
             device.write(device_head())
             for part in parts:
                 part.seek(0)
                 shutil.copyfileobj(part, device, 1 << 20)
             device.write(device_tail(run.now))
+    return _facts(run, plan, host_path, device_path)
+
+
+def _record(run: Run, plan: Plan) -> Run:
+    """Let a run go through all steps of a plan."""
+    training = Training(run, max(plan.layers))
+    for number, layers in enumerate(plan.layers, 1):
+        training.step(number, layers, plan.fill if number == len(plan.layers) else 0)
+    run.finish()
     assert run.main.index == plan.main_ops
+    return run
+
+
+def _facts(run: Run, plan: Plan, host_path: Path, device_path: Path) -> PairFacts:
     ops = run.autograd.index  # it counts on from the main thread
     counts = run.counts
     return PairFacts(

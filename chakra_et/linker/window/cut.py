@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
+from chakra_et.graph.intervals import inside, union
 from chakra_et.linker.window.backlog import backlog_warnings, releases
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
 from chakra_et.recording.device_trace import OUTSIDE
@@ -82,8 +83,8 @@ def cut_host(host: HostTrace, wanted: Window, whole: DeviceTrace | None = None) 
     if whole is not None:
         ops = whole.role == Role.OP
         outside = whole.rf_id[ops & ~_within(whole, _annotations(whole, wanted))]
-        outside = np.concatenate((outside, whole.outside_rf_ids))
         inside &= ~np.isin(host.rf_id, outside[outside > 0])
+        inside &= ~whole.outside_rf_ids.has(host.rf_id)
     keep = inside.copy()
     front = np.flatnonzero(inside)
     while len(front):
@@ -124,11 +125,8 @@ def _annotations(device: DeviceTrace, wanted: Window) -> Rows:
 
 def _within(device: DeviceTrace, rows: Rows) -> Mask:
     """Which records begin while one of the given ones lasts."""
-    start = device.start_ns
-    within = np.zeros(len(device), np.bool_)
-    for row in rows.tolist():
-        within |= (start >= start[row]) & (start < start[row] + max(device.duration_ns[row], 1))
-    return within
+    start, lasting = device.start_ns, np.maximum(device.duration_ns[rows], 1)
+    return inside(*union(start[rows], start[rows] + lasting), start)
 
 
 def _chosen(wanted: Window, names: list[str], codes: npt.NDArray[np.int32]) -> Rows:

@@ -14,10 +14,10 @@ from recordings import HostRecording, Profile
 
 import chakra_et
 from chakra_et.converters.kineto.reader import read_device
-from chakra_et.converters.kineto.window_reader import Ids, read_window
+from chakra_et.converters.kineto.window_reader import read_window
 from chakra_et.inputs import open_input
 from chakra_et.linker.window import window
-from chakra_et.recording import Role
+from chakra_et.recording import IdSet, Role
 
 STEPS = 50
 PER_STEP = 6
@@ -108,7 +108,7 @@ def test_with_a_host_trace_the_ids_of_other_operations_are_known(tmp_path: Path)
     device = read_window(path, False, wanted.chosen, with_host=True)
     operations = np.count_nonzero(device.role == Role.OP)
     assert len(device.outside_rf_ids) == 3 * STEPS - operations
-    assert not np.isin(device.rf_id[device.rf_id > 0], device.outside_rf_ids).any()
+    assert not device.outside_rf_ids.has(device.rf_id).any()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_only_long_profiles_are_read_four_times(
 )
 @settings(max_examples=50)
 def test_a_set_of_ids_holds_what_was_put_there(put: list[int], asked: list[int]) -> None:
-    ids = Ids()
+    ids = IdSet()
     ids.add(np.array(put[: len(put) // 2], np.int64))
     ids.add(np.array(put[len(put) // 2 :], np.int64))
     for numbers in (put, asked, [number + 1 for number in put]):
