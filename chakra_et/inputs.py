@@ -28,7 +28,7 @@ _INTERPRETER_BYTES: Final = 24 << 20
 _COPY_BYTES: Final = 2 << 20
 """The same for a copy of this process."""
 LONG_BYTES: Final = 256 << 20
-"""From here on, a window is read without holding the rest, which takes four readings."""
+"""From here on, a window is read without holding the rest, which takes several readings."""
 Chosen: TypeAlias = Callable[[str], bool]
 """Tells by their names which annotations a window is of."""
 _LABELLED_RANK: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
@@ -198,8 +198,8 @@ def read_both(
 ) -> tuple[HostTrace | None, DeviceTrace | None]:
     """Both files, as far as they are given; at the same time, where there are cores for it.
 
-    Of a long profile only what a window of `chosen` annotations needs is held. Raises FormatError
-    for a damaged file or one of another kind.
+    Of long files only what a window of `chosen` annotations needs is held. Raises FormatError for a
+    damaged file or one of another kind.
     """
     for given, view, wanted in (
         (host, View.HOST, "a PyTorch host trace"),
@@ -209,11 +209,11 @@ def read_both(
             raise given.refused(wanted)
     if host is None or device is None:
         return (
-            None if host is None else host.read(strict),
+            None if host is None else host.read_part(chosen, strict, False),
             None if device is None else device.read_part(chosen, strict, False),
         )
     with _beside(device, strict, chosen) as profile:
-        return host.read(strict), profile()
+        return host.read_part(chosen, strict, True), profile()
 
 
 @contextmanager

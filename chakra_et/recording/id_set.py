@@ -37,6 +37,14 @@ class IdSet:
                 found[rows] = self._pages[page][bits >> 3] & _BIT[bits & 7] != 0
         return found
 
+    def without(self, other: IdSet) -> Rows:
+        """The ids that another set does not hold, in no order."""
+        found = [np.zeros(0, np.int64)]
+        for page, bits in self._pages.items():
+            rest = bits & ~other._pages[page] if page in other._pages else bits
+            found.append(np.flatnonzero(np.unpackbits(rest, bitorder="little")) + page * _PAGE)
+        return np.concatenate(found)
+
     def __len__(self) -> int:
         return sum(int(np.unpackbits(page).sum()) for page in self._pages.values())
 

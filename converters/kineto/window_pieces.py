@@ -24,7 +24,7 @@ from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.kineto.phases import BEGIN, END
 from chakra_et.converters.kineto.roles import NO_ROLE
 from chakra_et.converters.times import nanoseconds
-from chakra_et.recording import NO_ID, Role
+from chakra_et.recording import NO_ID
 
 Arrow: TypeAlias = "tuple[str, Any, Any]"
 """What both ends of an arrow have in common; those between processes share no process."""

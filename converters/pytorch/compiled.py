@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from chakra_et.columns import Mask
 from chakra_et.kernel import kernel
 from chakra_et.recording.packed_texts import PackedTexts
 
 if TYPE_CHECKING:
     from chakra_et.kernel._native import Column, HostReader, Told
+
+_SIDES: Final = ("inputs", "outputs")
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,30 @@ class HostNodes:
     texts: PackedTexts
     strides: list[bytes]
     told: list[Told]
+
+    def select(self, keep: Mask) -> HostPiece:
+        """The piece of some of the nodes, with the operands that these have."""
+        columns = {name: column[keep] for name, column in self.columns.items()}
+        codes, places = np.unique(
+            np.concatenate([columns[side] for side in _SIDES]), return_inverse=True
+        )
+        for side, part in zip(_SIDES, np.split(places.astype(np.int32), 2), strict=True):
+            columns[side] = part
+        used, place = codes.tolist(), np.cumsum(keep) - 1
+        told: list[Told] = []
+        for name, declared, rows, values in self.told:
+            chosen = np.flatnonzero(keep[rows])
+            if len(chosen):
+                kept = [values[k] for k in chosen.tolist()]
+                told.append((name, declared, place[rows[chosen]], kept))
+        return HostPiece(
+            columns,
+            self.names,
+            self.op_schemas,
+            [self.operands[code] for code in used],
+            [self.strides[code] for code in used],
+            told,
+        )
 
     def __len__(self) -> int:
         return len(self.columns["id"])

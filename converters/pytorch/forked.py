@@ -19,7 +19,7 @@ from chakra_et.recording.same import agreeing, common_names, lookup
 from chakra_et.shown import several
 
 FORKED: Final = "node that a forked process wrote"
-_ROOT: Final = ("|process]", "|thread]")
+ROOTS: Final = ("|process]", "|thread]")
 _OF_ITSELF: Final = 1000
 """What an operation that is kept counts for, in votes of neighbours."""
 _NO_PLACE: Final = -1
@@ -56,7 +56,7 @@ def own_nodes(host: HostTrace, device: DeviceTrace | None) -> HostTrace:
 
 
 def _is_root(host: HostTrace) -> Mask:
-    names = np.array([name.endswith(_ROOT) for name in host.names], np.bool_)
+    names = np.array([name.endswith(ROOTS) for name in host.names], np.bool_)
     return names[host.name] if len(host) else np.zeros(0, np.bool_)
 
 

@@ -24,6 +24,12 @@ def _read(path: Path, strict: bool) -> Any:
     return read_host(path, strict=strict)
 
 
+def _read_window(path: Path, strict: bool, chosen: Any, _: bool) -> Any:
+    from chakra_et.converters.pytorch.window_reader import read_window
+
+    return read_window(path, strict, chosen)
+
+
 def _describe(host: Any) -> dict[str, Any]:
     return {"schema": host.schema, "process": host.pid, "nodes": len(host)}
 
@@ -36,6 +42,7 @@ FORMAT: Final = Format(
     "you add that.",
     identify=identify,
     read=_read,
+    read_window=_read_window,
     describe=_describe,
     schema="host_trace.schema.json",
 )

@@ -56,7 +56,7 @@ _STRIDES: Final = {"inputs": "input_strides", "outputs": "output_strides"}
 _DURATION: Final = attrgetter("dur")
 _BORDER: Final = b"\0"
 """Stands between texts that are kept as one while reading; no JSON text holds it."""
-_NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema", host_decoder)
+NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema", host_decoder)
 _FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
@@ -72,17 +72,23 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     if `strict`.
     """
     start = head(path, HEAD_BYTES)
-    nested = is_nested(start)
     read: Records[NestedColumns] | Records[FlatColumns]
-    if nested:
-        read = read_records(path, _NESTED, NestedColumns, strict=strict)
+    if is_nested(start):
+        read = read_records(path, NESTED, NestedColumns, strict=strict)
     else:
         read = read_records(path, _FLAT, FlatColumns, strict=strict)
+    return finished(path, start, read, read.columns)
+
+
+def finished(
+    path: str | Path, start: bytes, read: Records[Any], columns: NestedColumns | FlatColumns
+) -> HostTrace:
+    """The trace of columns that were read of a file that starts so. Raises as `read_host` does."""
     if not read.found:
-        raise missing_array(path, _NESTED, "Check that this is a PyTorch host trace.")
-    unknown = _unknown_keys(start, nested)
-    host = read.columns.finish(Path(path), read.metadata, unknown, read.repairs)
-    if len(host) == 0 and read.repairs.left_out:
+        raise missing_array(path, NESTED, "Check that this is a PyTorch host trace.")
+    unknown = _unknown_keys(start, is_nested(start))
+    host = columns.finish(Path(path), read.metadata, unknown, read.repairs)
+    if not host.names and read.repairs.left_out:
         kinds = ", ".join(repair.kind for repair in read.repairs.kinds.values() if repair.left_out)
         raise FormatError(
             f"nothing is left of {read.repairs.left_out} nodes: {kinds}",

@@ -144,6 +144,7 @@ def test_a_window_that_is_not_there_is_an_error_that_names_what_is(
     monkeypatch.setattr("chakra_et.inputs.LONG_BYTES", 0)
     with pytest.raises(chakra_et.ChakraError, match="ProfilerStep#0, ProfilerStep#1"):
         chakra_et.convert(None, path, steps="9")
+    assert len(read_window(path, False, lambda _: False, with_host=False)) == 0
 
 
 def test_only_long_profiles_are_read_four_times(
