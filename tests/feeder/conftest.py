@@ -26,19 +26,32 @@ def compiler() -> str:
 @pytest.fixture(scope="session")
 def zstd(compiler: str) -> list[str]:
     """What the compiler is told to read packed and compressed ETs; nothing without the library."""
-    command = [compiler, "-x", "c++", "-E", "-"]
-    found = subprocess.run(command, input=b"#include <zstd.h>", capture_output=True, check=False)
-    return ["-DCHAKRA_ET_WITH_ZSTD", "-lzstd"] if found.returncode == 0 else []
+    return ["-DCHAKRA_ET_WITH_ZSTD", "-lzstd"] if has_header(compiler, "zstd.h") else []
 
 
 @pytest.fixture(scope="session")
-def native(compiler: str, zstd: list[str], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def zlib(compiler: str) -> list[str]:
+    """The same for what is deflated: ETs, and descriptions of packed sets."""
+    return ["-DCHAKRA_ET_WITH_ZLIB", "-lz"] if has_header(compiler, "zlib.h") else []
+
+
+def has_header(compiler: str, name: str) -> bool:
+    """Whether a library can be compiled against."""
+    command = [compiler, "-x", "c++", "-E", "-"]
+    text = f"#include <{name}>".encode()
+    return subprocess.run(command, input=text, capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(scope="session")
+def native(
+    compiler: str, zstd: list[str], zlib: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     """The C interface as a library, which the first worker of a run builds for all."""
     library = shared_folder(tmp_path_factory) / "libchakra_et_feeder.so"
     with library.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            build(compiler, zstd, library)
+            build(compiler, [*zstd, *zlib], library)
     return load(str(library))
 
 

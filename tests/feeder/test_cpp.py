@@ -15,6 +15,7 @@ import zstandard
 from feeder_traces import N, attribute, random_nodes, trace
 from places import CPP, ROOT
 
+from chakra_et.build import Workload, write_packed
 from chakra_et.feeder import native
 from chakra_et.schema_files import schema_file
 
@@ -102,15 +103,18 @@ def test_compressed(
     gzipped.write_bytes(gzip.compress(data[:9]) + gzip.compress(data[9:]))
     zstd.write_bytes(zstandard.compress(data))
     good, other = (gzipped, zstd) if library_name == "z" else (zstd, gzipped)
+    # The description of a set that was generated packed is deflated, its parts are zstd frames.
+    write_packed(Workload(dp=2), lambda rank: rank.all_reduce("dp", 8), tmp_path / "run.pack")
+    packed = tmp_path / "run.pack" / "trace.0.et"
     program = tmp_path / "drain"
     flags = ["-std=c++17", "-O1", *WARNINGS, "-I", str(INCLUDE), f"-D{macro}"]
     run(compiler, *flags, CPP / "tools" / "drain.cpp", f"-l{library_name}", "-o", program)
     for window in ((), ("2",)):
         assert run(program, good, *window).startswith("nodes=3 ")
         assert run(program, path, *window).startswith("nodes=3 ")
-        cut = tmp_path / "cut"
+        cut, lacking = tmp_path / "cut", "not built in"
         cut.write_bytes(good.read_bytes()[:-9])
-        for bad, said in ((other, "not built in"), (cut, "cannot read")):
+        for bad, said in ((other, lacking), (packed, lacking), (cut, "cannot read")):
             done = subprocess.run(
                 [program, bad, *window], capture_output=True, text=True, check=False
             )

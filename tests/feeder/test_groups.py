@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from feeder_traces import N, attribute, bytes_field, trace
+from packs import changed
 from places import CPP
 
+from chakra_et.build import Rank, Workload, write_packed
 from chakra_et.converters.et.wire import varint
 from chakra_et.feeder import Code, FeederError, FeederSet
 
@@ -17,13 +19,14 @@ FLAGS = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-
 
 
 @pytest.fixture(scope="session")
-def program(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(
+    compiler: str, zstd: list[str], zlib: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """`groups PREFIX GROUP`."""
     target = tmp_path_factory.mktemp("groups") / "groups"
-    source = CPP / "tests" / "groups.cpp"
-    subprocess.run(
-        [compiler, *FLAGS, "-I", str(CPP / "include"), str(source), "-o", str(target)], check=True
-    )
+    source, include = CPP / "tests" / "groups.cpp", ["-I", str(CPP / "include")]
+    command = [compiler, *FLAGS, *include, str(source), "-o", str(target), *zstd, *zlib]
+    subprocess.run(command, check=True)
     return target
 
 
@@ -156,3 +159,23 @@ def test_long_metadata_is_framed() -> None:
     """What the tests above write is what a file has."""
     body = bytes_field(1, b"process_groups") + bytes_field(29, b"[]")
     assert attribute("process_groups", 29, "[]") == b"\x52" + varint(len(body)) + body
+
+
+def test_a_packed_set_has_its_groups_with_it(
+    program: Path, zstd: list[str], zlib: list[str], tmp_path: Path
+) -> None:
+    def some(rank: Rank) -> None:
+        rank.all_reduce("tp", 64)
+        rank.all_reduce("dp", 64)
+
+    workload = Workload(tp=2, dp=2)
+    write_packed(workload, some, tmp_path / "set")
+    (name, ranks), *_ = workload.comm_groups().items()
+    assert FeederSet(tmp_path / "set").members(name) == ranks
+    if zstd and zlib:
+        assert in_cpp(program, tmp_path / "set", name) == in_python(tmp_path / "set", name)
+        broken = changed(tmp_path / "set", tmp_path / "broken", {"comm_groups.json": b"{"})
+        place = f"{broken}/comm_groups.json: process groups"
+        assert in_cpp(program, broken, name).startswith(f"bad_groups: {place}, byte ")
+        with pytest.raises(FeederError, match=place):
+            FeederSet(broken)

@@ -16,6 +16,7 @@ from feeder_traces import N, trace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native import NativeFeeder
+from packs import changed, handed_out
 from places import EXAMPLES
 from strategies import traces as any_traces
 
@@ -55,20 +56,6 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         alike.metadata.set("rank", Kind.INT32, rank)
         ranks.append(encoded(alike))
     return packed_of(tmp_path_factory.mktemp("packed"), *ranks, encoded(run[1]))
-
-
-def handed_out(native: Any, path: Path, **options: Any) -> Any:
-    """All nodes of a trace in order, as their bytes; or the error, without the file's name."""
-    try:
-        feeder, nodes = NativeFeeder(native, path, **options), []
-        while (item := feeder.next())[0] is Next.NODE:
-            assert item[1] is not None
-            nodes.append((item[1].id, item[1].record()))
-            feeder.done(item[1].id)
-        return item[0], nodes, feeder.blocked()
-    except FeederError as error:
-        place = error.node, error.other, error.offset
-        return error.code, place, str(error).replace(str(path), "FILE")
 
 
 def same(native: Any, packed: Path, **options: Any) -> list[Any]:
@@ -120,14 +107,6 @@ def test_ets_that_are_kept_as_bytes_are_read(native: Any, tmp_path: Path) -> Non
     unknown = framed(VERSION, b"\x08\x07" + field_bytes(99, b"later"))
     found = same(native, packed_of(tmp_path, long_number, unknown))
     assert [[node_id for node_id, _ in nodes] for _, nodes, _ in found] == [[1], [7]]
-
-
-def changed(packed: Path, copy: Path, members: dict[str, bytes]) -> Path:
-    """A copy of a packed file with other members, whose checksums are right."""
-    with zipfile.ZipFile(packed) as archive, zipfile.ZipFile(copy, "w") as out:
-        for name in archive.namelist():
-            out.writestr(name, members.get(name, archive.read(name)))
-    return copy
 
 
 def test_one_rank_is_read_without_the_others(native: Any, packed: Path, tmp_path: Path) -> None:

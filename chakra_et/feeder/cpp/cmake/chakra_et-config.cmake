@@ -2,7 +2,7 @@
 #   chakra_et::feeder    the C++ headers
 #   chakra_et::feeder_c  the C interface, compiled when it is first linked
 # Compressed traces need CHAKRA_ET_WITH_ZLIB and CHAKRA_ET_WITH_ZSTD set to ON beforehand; packed
-# files (chakra pack) need the latter.
+# files (chakra pack) need the latter, those of chakra generate --pack both.
 get_filename_component(_chakra_et_cpp "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
 if(NOT TARGET chakra_et::feeder)

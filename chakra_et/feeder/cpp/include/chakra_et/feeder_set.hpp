@@ -166,6 +166,9 @@ class FeederSet {
     Result<pack::Pack> pack = pack::Pack::open(path);
     if (!pack) return pack.error();
     FeederSet set;
+    Result<Groups> groups = pack->groups();
+    if (!groups) return groups.error();
+    set.groups_ = std::move(groups.value());
     for (const pack::Entry& entry : pack->entries()) {
       Result<Blob> rank = pack->read(entry, options.max_input);
       if (!rank) return rank.error();

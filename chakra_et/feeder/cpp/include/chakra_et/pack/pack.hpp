@@ -1,5 +1,5 @@
-// Ranks in one file, as `chakra pack` writes them (docs/pack.md): each becomes the bytes of its ET,
-// read without the others. Needs zstd.
+// Ranks in one file, as `chakra pack` writes them (docs/pack.md), or `chakra generate --pack`: each
+// becomes the bytes of its ET, read without the others. Needs zstd, and the latter zlib.
 #ifndef CHAKRA_ET_PACK_PACK_HPP
 #define CHAKRA_ET_PACK_PACK_HPP
 
@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <string>
 
+#include "../groups.hpp"
 #include "../json.hpp"
 #include "../source.hpp"
 #include "encoder.hpp"
+#include "set.hpp"
 #include "sha256.hpp"
 #include "zip.hpp"
 
@@ -21,6 +23,7 @@ namespace pack {
 struct Entry {
   uint64_t rank = 0, bytes = 0, group = 0;
   bool has_group = false;  // else the bytes of its ET are kept
+  size_t place = 0;        // in a set, among the ranks of the template `group`
   std::string sha256;
 };
 
@@ -36,8 +39,12 @@ class Pack {
   static Result<Pack> from_blob(Blob&& blob, const std::string& path) {
     Pack pack(path, std::move(blob));
     wire::Span table;
-    bool read = pack.zip_.open(pack.blob_.span()) && pack.zip_.find("pack.json", table) &&
-                pack.read_table(table);
+    bool is_zip = pack.zip_.open(pack.blob_.span());
+    if (is_zip && !pack.zip_.has("pack.json") && pack.zip_.has("set.json")) {
+      if (Error error = pack.read_set()) return in_file(error, path);
+      return pack;
+    }
+    bool read = is_zip && pack.zip_.find("pack.json", table) && pack.read_table(table);
     if (read) return pack;
     return in_file(make_error(Code::io, 0, 0, 0,
                               "this was not made by chakra pack, or it is damaged; copy it again, or "
@@ -56,17 +63,28 @@ class Pack {
     return nullptr;
   }
 
+  // The process groups that a file beside the ranks tells, as ASTRA-sim takes them; none without one.
+  Result<Groups> groups() const {
+    for (const char* name : {"comm_groups.json", "comm_group.json"}) {
+      if (!zip_.has(name)) continue;
+      Bytes text;
+      if (Error error = zip_.read(name, uint64_t{1} << 26, text)) return in_file(error, path_ + "/" + name);
+      Result<Groups> found = parse_groups({text.begin(), text.end()});
+      if (!found) return in_file(found.error(), path_ + "/" + name);
+      return found;
+    }
+    return Groups();
+  }
+
   // The ET of a rank, which may have so many bytes.
   Result<Blob> read(const Entry& entry, uint64_t most) {
     Result<Blob> blob = entry.bytes > most ? make_error(Code::too_large, 0, entry.bytes)
-                                           : unpacked(entry);
+                                           : unpacked(entry, most);
     if (!blob) return in_file(blob.error(), path_ + "/" + name(entry));
     return blob;
   }
 
  private:
-  using Bytes = PodVector<wire::Byte>;
-
   // The columns of the class that was read last, and what they point into.
   struct Class {
     uint64_t number = 0;
@@ -95,6 +113,22 @@ class Pack {
            prefix_.find_first_of("/\\") == std::string::npos;
   }
 
+  Error read_set() {
+    set_ = std::make_unique<Set>();
+    if (Error error = set_->open(zip_)) return error;
+    for (size_t number = 0; number < set_->templates().size(); ++number) {
+      const std::vector<uint64_t>& ranks = set_->templates()[number].ranks;
+      for (size_t place = 0; place < ranks.size(); ++place) {
+        Entry entry;
+        entry.rank = ranks[place];
+        entry.group = number;
+        entry.place = place;
+        entries_.push_back(std::move(entry));
+      }
+    }
+    return Error{};
+  }
+
   static bool read_entry(JsonReader& json, Entry& entry) {
     return json.each_member("a rank", [&](const std::string& key) {
       if (key == "rank") return json.number(entry.rank);
@@ -106,11 +140,19 @@ class Pack {
     });
   }
 
-  Result<Blob> unpacked(const Entry& entry) {
+  Result<Blob> unpacked(const Entry& entry, uint64_t most) {
     static const char damaged[] =
         "damaged: this is not the rank that was packed; copy the packed file again, or pack the ETs again";
     Bytes out;
     try {
+      if (set_) {
+        if (set_->read(zip_, static_cast<size_t>(entry.group), entry.place, most, out)) {
+          return Blob::own(std::move(out));
+        }
+        return make_error(Code::io, 0, 0, 0,
+                          "the packed set is damaged, or its ranks are too large; copy it again, or "
+                          "write it again");
+      }
       bool made = entry.has_group ? of_class(entry, out) : as_bytes(entry, out);
       if (!made || out.size() != entry.bytes || Sha256::hex({out.begin(), out.end()}) != entry.sha256) {
         return make_error(Code::io, 0, 0, 0, damaged);
@@ -149,25 +191,15 @@ class Pack {
   // The content of a member, which is compressed for whoever has what is `beside` it.
   bool inflate(const std::string& name, wire::Span beside, Bytes& out) const {
     wire::Span packed;
-    if (!zip_.find(name, packed)) return false;
-    unsigned long long size = ZSTD_getFrameContentSize(packed.begin, packed.size());
-    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > most_in_a_member ||
-        !out.assign_zero(static_cast<size_t>(size))) {
-      return false;
-    }
-    std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
-    size_t got = ZSTD_decompress_usingDict(context.get(), out.data(), out.size(), packed.begin,
-                                           packed.size(), beside.begin, beside.size());
-    return got == out.size();
+    return zip_.find(name, packed) && unpack_frame(packed, beside, out);
   }
-
-  static constexpr uint64_t most_in_a_member = uint64_t{1} << 36;
 
   std::string path_, prefix_ = "trace";
   Blob blob_;
   Zip zip_;
   std::vector<Entry> entries_;
   std::unique_ptr<Class> class_;
+  std::unique_ptr<Set> set_;
 };
 
 // The ET that a path names in a packed file.

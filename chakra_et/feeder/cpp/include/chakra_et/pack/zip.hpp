@@ -1,4 +1,4 @@
-// Members of a zip archive that are stored as they are, each looked at without the others. After
+// Members of a zip archive, stored as they are or deflated, each looked at without the others. After
 // PKWARE's APPNOTE, with the fields of zip64.
 #ifndef CHAKRA_ET_PACK_ZIP_HPP
 #define CHAKRA_ET_PACK_ZIP_HPP
@@ -7,7 +7,12 @@
 #include <map>
 #include <string_view>
 
+#include "../error.hpp"
+#include "../pod_vector.hpp"
 #include "../wire.hpp"
+#ifdef CHAKRA_ET_WITH_ZLIB
+#include <zlib.h>
+#endif
 
 namespace chakra_et {
 namespace pack {
@@ -25,6 +30,7 @@ class Zip {
       if (!has(at + 46, name + extra + comment)) return false;
       Member member;
       member.is_plain = number(at + 10, 2) == 0 && (number(at + 8, 2) & 1) == 0;
+      member.is_deflated = number(at + 10, 2) == 8 && (number(at + 8, 2) & 1) == 0;
       member.crc = static_cast<uint32_t>(number(at + 16, 4));
       uint64_t* told[] = {&member.whole, &member.size, &member.at};
       member.whole = number(at + 24, 4);
@@ -37,24 +43,74 @@ class Zip {
     return true;
   }
 
+  bool has(std::string_view name) const { return members_.count(name) != 0; }
+
   // Finds a member; false if there is none, or it is not stored whole.
   bool find(std::string_view name, wire::Span& out) const {
     auto found = members_.find(name);
-    if (found == members_.end() || !found->second.is_plain) return false;
+    return found != members_.end() && found->second.is_plain && found->second.whole == found->second.size &&
+           content(found->second, out) && crc32(out) == found->second.crc;
+  }
+
+  // The content of a member of at most `most` bytes, which may be deflated.
+  Error read(std::string_view name, uint64_t most, PodVector<wire::Byte>& out) const {
+    wire::Span packed;
+    auto found = members_.find(name);
+    if (found == members_.end() || found->second.whole > most || !content(found->second, packed)) {
+      return damaged();
+    }
     const Member& member = found->second;
-    if (!has(member.at, 30) || number(member.at, 4) != 0x04034b50) return false;
-    uint64_t start = member.at + 30 + number(member.at + 26, 2) + number(member.at + 28, 2);
-    if (member.whole != member.size || !has(start, member.size)) return false;
-    out = wire::Span{file_.begin + start, file_.begin + start + member.size};
-    return crc32(out) == member.crc;
+    if (member.is_plain) {
+      out.clear();
+      if (!out.append(packed.begin, packed.size())) return make_error(Code::out_of_memory);
+    } else if (!member.is_deflated) {
+      return damaged();
+    } else if (Error error = inflate(packed, member.whole, out)) {
+      return error;
+    }
+    bool whole = out.size() == member.whole && crc32({out.begin(), out.end()}) == member.crc;
+    return whole ? Error{} : damaged();
   }
 
  private:
   struct Member {
     uint64_t at = 0, size = 0, whole = 0;
     uint32_t crc = 0;
-    bool is_plain = false;
+    bool is_plain = false, is_deflated = false;
   };
+
+  static Error damaged() {
+    return make_error(Code::io, 0, 0, 0, "a member of the archive is damaged; copy it again");
+  }
+
+  // Where the bytes of a member stand, as they are kept.
+  bool content(const Member& member, wire::Span& out) const {
+    if (!has(member.at, 30) || number(member.at, 4) != 0x04034b50) return false;
+    uint64_t start = member.at + 30 + number(member.at + 26, 2) + number(member.at + 28, 2);
+    if (!has(start, member.size)) return false;
+    out = wire::Span{file_.begin + start, file_.begin + start + member.size};
+    return true;
+  }
+
+  static Error inflate(wire::Span packed, uint64_t whole, PodVector<wire::Byte>& out) {
+#ifdef CHAKRA_ET_WITH_ZLIB
+    if (packed.size() > UINT32_MAX || whole > UINT32_MAX) return damaged();
+    if (!out.assign_zero(whole)) return make_error(Code::out_of_memory);
+    z_stream z{};
+    if (inflateInit2(&z, -15) != Z_OK) return make_error(Code::out_of_memory);
+    z.next_in = const_cast<Bytef*>(packed.begin);
+    z.avail_in = static_cast<uInt>(packed.size());
+    z.next_out = out.data();
+    z.avail_out = static_cast<uInt>(whole);
+    int rc = ::inflate(&z, Z_FINISH);
+    bool ended = rc == Z_STREAM_END && z.avail_out == 0;
+    inflateEnd(&z);
+    return ended ? Error{} : damaged();
+#else
+    (void)packed, (void)whole, (void)out;
+    return make_error(Code::unsupported, 0, 0, 0, "a deflated member (CHAKRA_ET_WITH_ZLIB)");
+#endif
+  }
 
   bool has(uint64_t at, uint64_t size) const {
     return at <= file_.size() && size <= file_.size() - at;
