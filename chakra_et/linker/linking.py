@@ -20,7 +20,7 @@ from chakra_et.linker.output.assemble import assemble
 from chakra_et.linker.output.explain import tell
 from chakra_et.linker.output.further_nodes import with_further_nodes
 from chakra_et.linker.output.order import forward_order
-from chakra_et.linker.output.report import Report, added_nodes, make_report
+from chakra_et.linker.output.report import Report, added_nodes, count_trace, make_report
 from chakra_et.linker.time.own_time import in_own_time, late_warnings, own_time
 from chakra_et.model import Trace
 from chakra_et.recording import Recording
@@ -66,11 +66,14 @@ def link(
     notes.warnings += late_warnings(found.table, found.streams, own)
     graph = with_further_nodes(found.table, order, edges, own, found.communications.kernels)
     added = added_nodes(recording, graph)
+    report = make_report(recording, join, found, added, groups, notes)
+    scopes, spoken = found.waits.scopes, found.communications
+    del join, found, own, order, edges  # What follows needs memory, too.
     give_back()  # Columns of the trace stay to the end, those of the steps before are gone.
-    trace, evidence = assemble(graph, recording, found.waits.scopes, found.communications, groups)
-    del own, order, edges, graph  # What follows needs memory, too.
+    trace, evidence = assemble(graph, recording, scopes, spoken, groups)
+    del spoken, graph
     kept = ~redundant_edges(trace)
     trace.edges, evidence = trace.edges.select(kept), evidence[kept]
     tell(trace, evidence)
-    report = make_report(recording, join, found, added, groups, trace, evidence, notes)
+    count_trace(report, trace, evidence)
     return Linked(trace, report)

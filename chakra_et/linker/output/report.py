@@ -48,11 +48,11 @@ class Report:
     host_nodes: Tally
     records: dict[str, Tally]
     joins: list[JoinTally]
-    edges: dict[str, tuple[int, int]]
-    """By kind: how many, and how many of them inferred."""
-    nodes: dict[str, int]
     communication: list[dict[str, Any]]
     groups: list[ProcessGroup]
+    nodes: dict[str, int] = field(default_factory=dict)
+    edges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By kind: how many, and how many of them inferred."""
     work_categories: frozenset[str] = frozenset()
     """Categories of the profile that hold work on a device."""
     trace: dict[str, Any] | None = None
@@ -124,14 +124,14 @@ def make_report(
     found: Linkage,
     added: dict[str, int],
     groups: GroupTable,
-    trace: Trace,
-    evidence: Codes,
     notes: Notes,
 ) -> Report:
-    """Count what became of every record of both inputs. `added` is as `added_nodes` gives it."""
+    """Count what became of every record of both inputs; `count_trace` adds what the trace has.
+
+    `added` is as `added_nodes` gives it.
+    """
     table, host, device = found.table, recording.host, recording.device
     communications = found.communications
-    types, counts = np.unique(trace.nodes.type, return_counts=True)
     return Report(
         host=_host_input(host),
         device=_device_input(device),
@@ -140,12 +140,9 @@ def make_report(
         host_nodes=_host_nodes(host, int(np.count_nonzero(table.host != NO_ROW))),
         records={} if device is None else _records(table, device, communications.carriers.merged),
         joins=only_stated([*_joins(table, device, join), *notes.joins]),
-        edges={kind.label: of_kind for kind, of_kind in trace.edges.counts().items()},
-        nodes={type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)},
         communication=_communication(communications.by_row),
         groups=list(groups.groups.values()),
         work_categories=frozenset() if device is None else device.has_work_of,
-        evidence=counted(evidence),
         added=added,
         clocks=notes.clocks,
         repairs=[
@@ -156,6 +153,14 @@ def make_report(
         account=communications.transfers.account,
         guesses=found.doubts.account,
     )
+
+
+def count_trace(report: Report, trace: Trace, evidence: Codes) -> None:
+    """Tell nodes and edges of the trace, and what evidence the edges have."""
+    types, counts = np.unique(trace.nodes.type, return_counts=True)
+    report.nodes = {type_label(int(t)): int(c) for t, c in zip(types, counts, strict=True)}
+    report.edges = {kind.label: of_kind for kind, of_kind in trace.edges.counts().items()}
+    report.evidence = counted(evidence)
 
 
 def added_nodes(recording: Recording, graph: Graph) -> dict[str, int]:
