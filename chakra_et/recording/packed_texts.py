@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,11 @@ class PackedTexts(Sequence[OperandTexts]):
         columns = self.value.tolist(), self.shape.tolist(), self.type.tolist()
         for value, shape, type_ in zip(*columns, strict=True):
             yield whole[ends[value] : ends[value + 1]], self.shapes[shape], self.types[type_]
+
+    def select(self, places: npt.NDArray[np.integer[Any]]) -> PackedTexts:
+        """Some of the operands; the bytes of all values stay."""
+        columns = self.value[places], self.shape[places], self.type[places]
+        return PackedTexts(self.values, self.offsets, self.shapes, self.types, *columns)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -19,7 +20,7 @@ from chakra_et.converters.kineto.categories import (
     LEFT_OUT,
     ROLES,
 )
-from chakra_et.converters.kineto.compiled import ProfilePiece
+from chakra_et.converters.kineto.compiled import ProfileRecords, profile_decoder
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.kineto.phases import BEGIN, END
 from chakra_et.converters.kineto.roles import NO_ROLE
@@ -82,10 +83,39 @@ class Piece(Protocol):
         """How many of some spans there are, by what a report calls them."""
 
 
-class Columns:
-    """A piece that the kernel has read."""
+@dataclass(frozen=True)
+class TextPiece:
+    """A piece that the kernel has read, with its text: where it is needed, objects are made."""
 
-    def __init__(self, piece: ProfilePiece) -> None:
+    text: bytes
+    records: ProfileRecords
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class _Decoder:
+    """Gives what the kernel has read piece by piece."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder = decoder
+
+    def decode(self, text: bytes) -> TextPiece | None:
+        piece = self._decoder.decode(text)
+        return None if piece is None else TextPiece(text, piece.take(), len(piece))
+
+
+def piece_decoder() -> Any:
+    """What reads pieces, where the kernel is there; None for a piece is one for Python."""
+    decoder = profile_decoder()
+    return None if decoder is None else _Decoder(decoder)
+
+
+class Columns:
+    """Columns of a piece that the kernel has read."""
+
+    def __init__(self, piece: ProfileRecords) -> None:
         self._piece = piece
         self.role = piece.columns["role"]
         self.start_ns, self.duration_ns = piece.columns["start_ns"], piece.columns["duration_ns"]
@@ -201,9 +231,9 @@ class Objects:
             raise NotApartError from None
 
 
-def look(piece: list[Event] | ProfilePiece) -> Piece:
+def look(piece: list[Event] | TextPiece) -> Piece:
     """A piece as the reader gives it."""
-    return Columns(piece) if isinstance(piece, ProfilePiece) else Objects(piece)
+    return Columns(piece.records) if isinstance(piece, TextPiece) else Objects(piece)
 
 
 def spans(events: list[Event]) -> list[Event]:

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from chakra_et.columns import Mask, Rows, no_rows
-from chakra_et.converters.kineto.compiled import ProfilePiece
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.kineto.reader import LAYOUT, Columns, read_columns
 from chakra_et.converters.kineto.roles import NO_ROLE
@@ -31,9 +31,11 @@ from chakra_et.converters.kineto.window_pieces import (
     Arrow,
     NotApartError,
     Piece,
+    TextPiece,
     arrow_of,
     is_arrow,
     look,
+    piece_decoder,
     spans,
 )
 from chakra_et.graph.intervals import inside, union
@@ -45,6 +47,7 @@ from chakra_et.recording import DeviceTrace, IdSet, Role
 from chakra_et.recording.device_trace import OUTSIDE
 
 Chosen: TypeAlias = Callable[[str], bool]
+_PIECES: Final = replace(LAYOUT, compiled=piece_decoder)
 _EVENTS: Final = msgspec.json.Decoder(list[Event])
 _MARGIN_NS: Final = 1_000_000
 """Work that ended shortly before the window may tell why other work began late."""
@@ -62,7 +65,7 @@ def read_window(path: str | Path, strict: bool, chosen: Chosen, *, with_host: bo
     sieve = Sieve(chosen)
     try:
         for take in (sieve.find_windows, sieve.find_calls, sieve.find_end):
-            read = read_records(path, LAYOUT, partial(_Handed, take), strict=strict)
+            read = read_records(path, _PIECES, partial(_Handed, take), strict=strict)
             if read.found and not len(sieve.windows[0]):
                 return DeviceTrace.of(Path(path), 0, read.repairs, names=sieve.names)
     except NotApartError:
@@ -73,7 +76,7 @@ def read_window(path: str | Path, strict: bool, chosen: Chosen, *, with_host: bo
         made.append(_Sieved(path, repairs, sieve, with_host))
         return made[-1]
 
-    device = read_columns(path, new, strict)
+    device = read_columns(path, new, strict, _PIECES)
     work = device.correlation[device.rows(Role.WORK)]
     calls = device.correlation[device.rows(Role.CALL)]
     device.outside_calls = work[sieve.called.has(work) & ~np.isin(work, calls)]
@@ -87,7 +90,7 @@ class _Handed:
     def __init__(self, take: Callable[[Piece], None], _: Repairs) -> None:
         self._take = take
 
-    def add(self, piece: list[Event] | ProfilePiece, /) -> None:
+    def add(self, piece: list[Event] | TextPiece, /) -> None:
         self._take(look(piece))
 
 
@@ -168,17 +171,20 @@ class _Sieved(Columns):
         self._sieve, self._with_host = sieve, with_host
         self.rf_ids = IdSet()
 
-    def _add_columns(self, piece: ProfilePiece) -> None:
-        """Take in records that are columns already: few pieces touch the window."""
-        looked = look(piece)
+    def add(self, piece: Any, /) -> None:
+        """Take in some records; few pieces that the kernel has read touch the window."""
+        if not isinstance(piece, TextPiece):
+            super().add(piece)
+            return
+        looked, records = look(piece), piece.records
         held = self._sieve.holds(looked)
         arrows = looked.arrows(np.arange(len(looked.arrow_times())))
         if held.any() or not self._sieve.arrows.isdisjoint(arrows):
             self._add_events(_EVENTS.decode(piece.text))
             return
         self._leave_out(looked, held)
-        self._add_further(_EVENTS.decode(piece.others))
-        self.counts.update({(cat, phase): number for cat, phase, number in piece.counts})
+        self._add_further(_EVENTS.decode(records.others))
+        self.counts.update({(cat, phase): number for cat, phase, number in records.counts})
 
     def _add_events(self, events: list[Event]) -> None:
         """Take in some records."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,29 +31,21 @@ class HostNodes:
     strides: list[bytes]
     told: list[Told]
 
-    def select(self, keep: Mask) -> HostPiece:
-        """The piece of some of the nodes, with the operands that these have."""
+    def select(self, keep: Mask) -> HostNodes:
+        """Some of the nodes, with the texts that these have."""
         columns = {name: column[keep] for name, column in self.columns.items()}
         codes, places = np.unique(
             np.concatenate([columns[side] for side in _SIDES]), return_inverse=True
         )
         for side, part in zip(_SIDES, np.split(places.astype(np.int32), 2), strict=True):
             columns[side] = part
-        used, place = codes.tolist(), np.cumsum(keep) - 1
-        told: list[Told] = []
+        place, told = np.cumsum(keep) - 1, []
         for name, declared, rows, values in self.told:
             chosen = np.flatnonzero(keep[rows])
             if len(chosen):
                 kept = [values[k] for k in chosen.tolist()]
                 told.append((name, declared, place[rows[chosen]], kept))
-        return HostPiece(
-            columns,
-            self.names,
-            self.op_schemas,
-            [self.operands[code] for code in used],
-            [self.strides[code] for code in used],
-            told,
-        )
+        return replace(self, columns=columns, texts=self.texts.select(codes), told=told)
 
     def __len__(self) -> int:
         return len(self.columns["id"])

@@ -149,7 +149,8 @@ def _joined(io: HostIO) -> bytes:
     return _BORDER.join((io.values, io.shapes, io.types, io.strides))
 
 
-def _codes(pool: Pool[V], values: Iterable[V]) -> npt.NDArray[np.int32]:
+def codes_of(pool: Pool[V], values: Iterable[V]) -> npt.NDArray[np.int32]:
+    """The codes of values in a pool, which new ones join."""
     return np.array(list(map(pool.__getitem__, values)), np.int32)
 
 
@@ -182,13 +183,13 @@ class _Columns:
         self.count += len(ids)
 
     def _put_codes(self, name: str, pool: Pool[V], values: Iterable[V]) -> None:
-        self.columns.put(name, _codes(pool, values))
+        self.columns.put(name, codes_of(pool, values))
 
     def _put_distinct(
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
     ) -> None:
         """Put codes into a list of distinct values, as codes into the pool."""
-        self.columns.put(name, _codes(pool, distinct)[codes])
+        self.columns.put(name, codes_of(pool, distinct)[codes])
 
     def _put_operands(
         self,
@@ -197,7 +198,7 @@ class _Columns:
         codes: dict[str, npt.NDArray[np.int32]],
     ) -> None:
         """Put inputs and outputs, as codes into lists of distinct ones and their strides."""
-        text, stride = _codes(self.texts, texts), _codes(self.strides, strides)
+        text, stride = codes_of(self.texts, texts), codes_of(self.strides, strides)
         for side, column in codes.items():
             self.columns.put(side, text[column])
             self.columns.put(_STRIDES[side], stride[column])
@@ -205,7 +206,7 @@ class _Columns:
     def _put_joined(self, **sides: Iterable[bytes]) -> None:
         """Put inputs and outputs: values, shapes, types and strides of each, parted by borders."""
         pool: Pool[bytes] = Pool()
-        codes = {side: _codes(pool, joined) for side, joined in sides.items()}
+        codes = {side: codes_of(pool, joined) for side, joined in sides.items()}
         parts = [text.split(_BORDER) for text in pool]
         # Shapes and types are few.
         share = self.shared.setdefault
@@ -369,7 +370,7 @@ class NestedColumns(_Columns):
         """Take in the nodes that the kernel holds."""
         if self._held is not None:
             nodes, self._held = self._held.take(), None
-            self._add_columns(nodes, _codes(self.texts, nodes.texts))
+            self._add_columns(nodes, codes_of(self.texts, nodes.texts))
 
     def _add_columns(self, nodes: HostNodes, text: npt.NDArray[np.int32]) -> None:
         """Take in nodes that are columns already; `text` has the codes of their texts here."""

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
-from chakra_et.converters.pytorch.compiled import HostPiece
+from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece
 from chakra_et.converters.pytorch.forked import ROOTS
 from chakra_et.converters.pytorch.layouts import NestedNode
 from chakra_et.converters.pytorch.reader import (
     HEAD_BYTES,
     NESTED,
     NestedColumns,
+    codes_of,
     finished,
     is_nested,
     read_host,
@@ -88,14 +89,19 @@ class _Handed:
         self._sieve = sieve
 
     def add(self, piece: _Piece, /) -> None:
-        self._sieve.find(_Looked(piece))
+        self._sieve.find(_Looked(_taken(piece)))
+
+
+def _taken(piece: _Piece) -> list[NestedNode] | HostNodes:
+    """The nodes of a piece: the kernel holds none of them any longer."""
+    return piece.take() if isinstance(piece, HostPiece) else piece
 
 
 class _Looked:
-    """A piece as far as choosing a window needs it."""
+    """Nodes as far as choosing a window needs them."""
 
-    def __init__(self, piece: _Piece) -> None:
-        if isinstance(piece, HostPiece):
+    def __init__(self, piece: list[NestedNode] | HostNodes) -> None:
+        if isinstance(piece, HostNodes):
             columns = piece.columns
             ids, parents, self.thread = columns["id"], columns["parent"], columns["tid"]
             self.names, self.name = piece.names, columns["name"]
@@ -200,9 +206,11 @@ class _Sieved(NestedColumns):
 
     def add(self, piece: _Piece, /) -> None:
         """Take in some nodes."""
-        held = self._sieve.holds(_Looked(piece))
+        nodes = _taken(piece)
+        held = self._sieve.holds(_Looked(nodes))
         self.outside += int(np.count_nonzero(~held))
-        if isinstance(piece, HostPiece):
-            super().add(piece.select(held))
+        if isinstance(nodes, HostNodes):
+            nodes = nodes.select(held)
+            self._add_columns(nodes, codes_of(self.texts, nodes.texts))
         else:
-            super().add([piece[row] for row in np.flatnonzero(held).tolist()])
+            super().add([nodes[row] for row in np.flatnonzero(held).tolist()])
