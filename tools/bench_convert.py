@@ -16,7 +16,8 @@ one after the other, so that what disturbs the machine disturbs them all:
              made for them (tools/mlc_env.py);
 * HTA        its loading of the profile alone, from the same environment.
 
-Each is a process, so start-up is part of the time. Times are medians over the rounds; a ratio is
+Each is a process, so start-up is part of the time. Programs write new files: one that takes the
+place of another waits for the disk on some file systems (ext4). Times are medians over the rounds; a ratio is
 that of each round, as median and from the least to the greatest.
 """
 
@@ -101,6 +102,12 @@ class Pair:
     device: Path
     work: Path
 
+    def new(self, name: str) -> Path:
+        """A file to be written, which is not there."""
+        path = self.work / name
+        path.unlink(missing_ok=True)
+        return path
+
     def run(self, name: str, command: Command, **environment: str) -> Measure:
         """Measure a program. Raises BenchError, with the end of what it said, where it fails."""
         log = self.work / f"{name}.log"
@@ -121,7 +128,7 @@ def ours(pure: str) -> Callable[[Pair], Measure]:
 
     def run(pair: Pair) -> Measure:
         command: Command = [sys.executable, "-m", "chakra_et.cli", "convert", "-q"]
-        command += ["--host", pair.host, "--device", pair.device, "-o", pair.work / "ours.et"]
+        command += ["--host", pair.host, "--device", pair.device, "-o", pair.new("ours.et")]
         return pair.run("ours", command, **{FORCE_PYTHON: pure})
 
     return run
@@ -132,7 +139,7 @@ def floor(pair: Pair) -> Measure:
 
 
 def mlc(pair: Pair) -> Measure:
-    linked, output = pair.work / "mlc-linked.json", pair.work / "mlc.et"
+    linked, output = pair.new("mlc-linked.json"), pair.new("mlc.et")
     link: Command = [mlc_env.command("chakra_trace_link"), "--rank", "0", "--output-file", linked]
     link += ["--chakra-host-trace", pair.host, "--chakra-device-trace", pair.device]
     convert: Command = [mlc_env.command("chakra_converter"), "PyTorch", "--input", linked]
