@@ -37,8 +37,9 @@ def count_up(counts: Rows) -> Rows:
 class Growing:
     """Columns by name that grow at their ends, piece by piece.
 
-    Each piece is copied and can go: kept until the end, pieces would leave memory in shreds. Room
-    for more that is never used takes no memory.
+    The first piece is the column as long as it is alone. All others are copied and can go: kept
+    until the end, pieces would leave memory in shreds. Room for more that is never used takes no
+    memory.
     """
 
     def __init__(self) -> None:
@@ -49,8 +50,11 @@ class Growing:
         """Put a piece behind a column, whose type is that of its first piece."""
         count = self._count.get(name, 0)
         room = self._room.get(name)
-        if room is None or count + len(part) > len(room):
-            room = np.empty(2 * (count + len(part)), part.dtype if room is None else room.dtype)
+        if room is None:
+            self._room[name], self._count[name] = part, len(part)
+            return
+        if count + len(part) > len(room):
+            room = np.empty(2 * (count + len(part)), room.dtype)
             room[:count] = self.column(name)
             self._room[name] = room
         room[count : count + len(part)] = part

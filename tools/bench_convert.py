@@ -17,8 +17,8 @@ one after the other, so that what disturbs the machine disturbs them all:
 * HTA        its loading of the profile alone, from the same environment.
 
 Each is a process, so start-up is part of the time. Programs write new files: one that takes the
-place of another waits for the disk on some file systems (ext4). Times are medians over the rounds; a ratio is
-that of each round, as median and from the least to the greatest.
+place of another waits for the disk on some file systems (ext4). Times are medians over the rounds;
+a ratio is that of each round, as median and from the least to the greatest.
 """
 
 from __future__ import annotations

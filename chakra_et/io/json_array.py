@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Sized
 from pathlib import Path
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -54,6 +54,25 @@ class Decoder(Protocol[P_co]):
         """The elements. Raises msgspec.DecodeError or RecursionError for what is no such JSON."""
 
 
+@runtime_checkable
+class ElementDecoder(Protocol[P_co]):
+    """What makes a piece of elements as they stand in memory, without a copy of them."""
+
+    def decode_elements(self, elements: memoryview, /) -> P_co:
+        """The elements, given with the commas between them. Raises as `Decoder.decode`."""
+
+
+class InBrackets(Generic[P]):
+    """A decoder of arrays as one of elements."""
+
+    def __init__(self, decoder: Decoder[P]) -> None:
+        self._decoder = decoder
+
+    def decode_elements(self, elements: memoryview, /) -> P:
+        """The elements, as an array of their own."""
+        return self._decoder.decode(b"".join((b"[", elements, b"]")))
+
+
 class JsonArray(Generic[P]):
     """The elements of array `key` of a JSON object, or of a document that is itself an array.
 
@@ -67,7 +86,7 @@ class JsonArray(Generic[P]):
         path: str | Path,
         blocks: Iterator[bytes],
         key: str,
-        decoder: Decoder[P],
+        decoder: Decoder[P] | ElementDecoder[P],
         *,
         piece_bytes: int = PIECE_BYTES,
     ) -> None:
@@ -78,7 +97,9 @@ class JsonArray(Generic[P]):
         self._blocks = blocks
         self._start = re.compile(rb'"' + key.encode() + rb'"\s*:\s*\[')
         self._key = key
-        self._decoder = decoder
+        self._decoder: ElementDecoder[P] = (
+            decoder if isinstance(decoder, ElementDecoder) else InBrackets(decoder)
+        )
         self._piece_bytes = piece_bytes
         self._openings: dict[bytes, None] = {}
         self._text = bytearray()
@@ -191,7 +212,7 @@ class JsonArray(Generic[P]):
         self.looked_at += end
         with memoryview(self._text) as text, text[:end] as piece:
             try:
-                return self._decoder.decode(b"".join((b"[", piece, b"]")))
+                return self._decoder.decode_elements(piece)
             except msgspec.ValidationError as error:
                 raise self._invalid(error) from error
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from chakra_et.errors import FormatError
-from chakra_et.io.json_array import Decoder, JsonArray
+from chakra_et.io.json_array import ElementDecoder, InBrackets, JsonArray
 from chakra_et.io.mend import Mender, MendError
 from chakra_et.io.mended_array import AFTER, MendedArray
 from chakra_et.io.repairs import Repairs, UnsoundError
@@ -54,19 +54,19 @@ class Layout(Generic[T]):
     array: str
     first: tuple[str, ...]
     document: str
-    compiled: Callable[[], Decoder[Any] | None] = lambda: None
+    compiled: Callable[[], ElementDecoder[Any] | None] = lambda: None
 
 
 @dataclass(frozen=True)
 class _Either:
     """A decoder that is fast, or else one that knows everything."""
 
-    fast: Decoder[Any]
-    sure: Decoder[Any]
+    fast: ElementDecoder[Any]
+    sure: ElementDecoder[Any]
 
-    def decode(self, text: bytes) -> Any:
-        piece = self.fast.decode(text)
-        return self.sure.decode(text) if piece is None else piece
+    def decode_elements(self, elements: memoryview) -> Any:
+        piece = self.fast.decode_elements(elements)
+        return self.sure.decode_elements(elements) if piece is None else piece
 
 
 @dataclass
@@ -103,8 +103,8 @@ def read_records(
 
 
 def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repairs) -> Records[C]:
-    sure, fast = msgspec.json.Decoder(_list_of(layout)), layout.compiled()
-    decoder: Decoder[Any] = sure if fast is None else _Either(fast, sure)
+    sure, fast = InBrackets(msgspec.json.Decoder(_list_of(layout))), layout.compiled()
+    decoder: ElementDecoder[Any] = sure if fast is None else _Either(fast, sure)
     array = JsonArray(path, blocks(path), layout.array, decoder)
     for piece in array:
         columns.add(piece)

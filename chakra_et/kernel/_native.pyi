@@ -1,9 +1,9 @@
 """What the compiled module holds.
 
-Readers take in pieces of JSON, arrays of objects, and give columns of all of them when they are
-asked for these. A piece that is not sound, or holds anything that they do not know, is not taken
-in: it is for the reader in Python. Codes are into the lists of distinct texts beside them, in order
-of first use, column by column within each piece.
+Readers take in pieces of arrays of JSON objects, without their brackets, and give columns of all of
+them when they are asked for these. A piece that is not sound, or holds anything that they do not
+know, is not taken in: it is for the reader in Python. Codes are into the lists of distinct texts
+beside them, in order of first use, column by column within each piece.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Arrows: TypeAlias = tuple[Column, Column, Column, Column, Column]
 """Ends of arrows: category (a code), process, thread, id, and time in ns."""
 
 class HostReader:
-    def read(self, text: bytes) -> int | None:
+    def read(self, elements: memoryview) -> int | None:
         """Take in a piece: how many nodes it holds; None for one that is not taken in."""
 
     def take(
@@ -50,7 +50,7 @@ class ProfileReader:
         the least id of an arrow that does. Spans of the kept roles keep their arguments, and those
         of names that `tells` is true for; each name is asked about once."""
 
-    def read(self, text: bytes) -> int | None:
+    def read(self, elements: memoryview) -> int | None:
         """Take in a piece: how many records it holds; None for one that is not taken in."""
 
     def take(

@@ -31,6 +31,7 @@ from chakra_et.recording.numbers import (
 )
 from chakra_et.recording.waits import NOT_TOLD
 
+_SCATTER: Final = CollectiveType.SCATTER
 _CUT_LIST: Final = "..."
 _OF_KERNELS: Final = ('"Collective name"', '"Process Group Name"')
 _OF_OPERATIONS: Final = (*_OF_KERNELS, '"In msg nelems"', '"Concrete Inputs"')
@@ -78,13 +79,15 @@ def _read_communication(device: DeviceTrace) -> None:
     operands: list[tuple[int, Operands]] = []
     args = device.args
     telling = _telling(args, device.rows(Role.WORK))
-    telling += [row for row in device.rows(Role.OP).tolist() if args[row]]
+    has_args = np.fromiter(map(bool, args), np.bool_, len(args))
+    telling += np.flatnonzero(has_args & (device.role == Role.OP)).tolist()
+    is_work = (device.role == Role.WORK).tolist()
     for row in sorted(telling):
         found = _decoded(args[row])
         if _INPUTS in args[row]:
             operands.append((row, operands_of(found)))
-        if any(key in args[row] for key in _OF_OPERATIONS) and found:
-            collectives.append((row, facts_of(found, work=device.role[row] == Role.WORK)))
+        if found and any(key in args[row] for key in _OF_OPERATIONS):
+            collectives.append((row, facts_of(found, work=is_work[row])))
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
 
 
@@ -123,7 +126,7 @@ def facts_of(args: dict[str, Any], *, work: bool) -> Facts:
     place, ranks = whole(args.get("Rank")), facts.group_ranks
     if _has_no_root(kind) and place is not None and ranks and 0 <= place < len(ranks):
         facts.own_rank = ranks[place]
-    if kind is CollectiveType.SCATTER:
+    if kind is _SCATTER:
         facts.root_in_group = place
         facts.output_bytes = _bytes(args.get("Out msg nelems"), args.get("dtype"))
     if kind is SEND or kind is RECV:

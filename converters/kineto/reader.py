@@ -195,6 +195,8 @@ class Columns:
 
     def _add_spans(self, spans: list[Event]) -> None:
         """Take in records that last."""
+        if not spans:
+            return
         times, spans = self._timed(spans)
         category = np.array(
             list(map(self.categories.__getitem__, [e.cat for e in spans])), np.int64

@@ -71,8 +71,8 @@ class _Decoder:
     def __init__(self, reader: HostReader) -> None:
         self._reader = reader
 
-    def decode(self, text: bytes) -> HostPiece | None:
-        count = self._reader.read(text)
+    def decode_elements(self, elements: memoryview) -> HostPiece | None:
+        count = self._reader.read(elements)
         return None if count is None else HostPiece(self._reader, count)
 
 

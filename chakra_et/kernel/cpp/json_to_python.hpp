@@ -17,15 +17,19 @@
 namespace chakra_et {
 namespace kernel {
 
-// A piece of text where simdjson may read beyond its end; it and the parser are used again.
+using Elements = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig>;
+
+// Elements as an array, where simdjson may read beyond its end; the text and the parser are used again.
 class Piece {
  public:
-  simdjson::padded_string_view take(std::string_view text) {
-    size_t wanted = text.size() + simdjson::SIMDJSON_PADDING;
+  simdjson::padded_string_view take(const Elements& elements) {
+    size_t size = elements.size() + 2, wanted = size + simdjson::SIMDJSON_PADDING;
     if (data_.size() < wanted) data_.resize(wanted);
-    std::memcpy(data_.data(), text.data(), text.size());
-    std::memset(data_.data() + text.size(), 0, simdjson::SIMDJSON_PADDING);
-    return simdjson::padded_string_view(data_.data(), text.size(), data_.size());
+    data_[0] = '[';
+    if (elements.size() > 0) std::memcpy(data_.data() + 1, elements.data(), elements.size());
+    data_[size - 1] = ']';
+    std::memset(data_.data() + size, 0, simdjson::SIMDJSON_PADDING);
+    return simdjson::padded_string_view(data_.data(), size, data_.size());
   }
   od::parser parser;
 
@@ -36,12 +40,11 @@ class Piece {
 class HostReader {
  public:
   // How many nodes were read; nothing for a piece that is not as usual.
-  nb::object read(nb::bytes text) {
-    std::string_view given = raw(text);
+  nb::object read(Elements elements) {
     int64_t count;
     {
       nb::gil_scoped_release release;
-      count = nodes_.read(piece_.parser, piece_.take(given), table_);
+      count = nodes_.read(piece_.parser, piece_.take(elements), table_);
     }
     return count < 0 ? nb::none() : nb::object(nb::int_(count));
   }
@@ -124,13 +127,12 @@ class ProfileReader {
   }
 
   // How many records were read; nothing for a piece that is not as usual.
-  nb::object read(nb::bytes text) {
+  nb::object read(Elements elements) {
     ProfileRecords piece(meanings_);
-    std::string_view given = raw(text);
     bool sound;
     {
       nb::gil_scoped_release release;
-      sound = piece.read(piece_.parser, piece_.take(given));
+      sound = piece.read(piece_.parser, piece_.take(elements));
     }
     if (!sound) return nb::none();
     table_.put(piece);
