@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import codes, order_of
+from chakra_et.codes import begins, order_of
 from chakra_et.columns import Rows
 
 
@@ -17,7 +17,7 @@ def last_awaited(lane: Rows, place: Rows, source: Rows, target: Rows, of: int) -
     """
     order = order_of(lane, place)
     # A running maximum for each lane: lanes are moved apart by more than any place.
-    apart = codes(lane[order]) * (int(place.max(initial=0)) + 2)
+    apart = (np.cumsum(begins(lane[order])) - 1) * (int(place.max(initial=0)) + 2)
     reached: Rows = np.where(lane == of, place, -1)
     while True:
         along = np.empty_like(reached)

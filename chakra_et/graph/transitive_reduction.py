@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from chakra_et.codes import begins, distinct, order_of
 from chakra_et.columns import Mask, Rows
@@ -47,14 +48,14 @@ def redundant_edges(trace: Trace) -> Mask:
     place = edges.place
     del edges  # There are several for each node.
     sound = target < len(trace.nodes)
-    in_order = np.isin(kind, ORDER) & sound
+    in_order = _of(kind, ORDER) & sound
     chain, linked = chains(len(trace.nodes), source, target, in_order)
     for same in WAITS:
         asked = sound & ~inferred & (kind == same)
         within = asked | in_order
         redundant[place] |= implied(chain, source, target, linked, within, asked)
     within = sound & (kind != EdgeKind.CALL)
-    guessed, of_threads = sound & inferred & ~np.isin(kind, FACTS), kind == EdgeKind.THREAD
+    guessed, of_threads = sound & inferred & ~_of(kind, FACTS), kind == EdgeKind.THREAD
     # When a call that waits is made does not follow from what it waits for.
     awaited = (kind == EdgeKind.SYNC) & waits
     for asked, paths in (
@@ -63,6 +64,14 @@ def redundant_edges(trace: Trace) -> Mask:
     ):
         redundant[place] |= implied(chain, source, target, linked, paths, asked)
     return redundant
+
+
+def _of(kind: npt.NDArray[np.uint8], kinds: tuple[EdgeKind, ...]) -> Mask:
+    """Which edges are of some kinds."""
+    chosen = np.zeros(len(EdgeKind), np.bool_)
+    chosen[list(kinds)] = True
+    found: Mask = chosen[kind]
+    return found
 
 
 def chains(count: int, source: Rows, target: Rows, in_order: Mask) -> tuple[Rows, Mask]:

@@ -23,6 +23,11 @@ _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _LEAST_BYTES: Final = 1 << 26
 """With less than this left, no file is read on."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h has them
+_KEPT_BYTES: Final = 1 << 26
+"""So much freed memory at most is kept for what is taken next."""
+_LARGE_BYTES: Final = 1 << 23
+"""What is as large as this goes back to the system when it is freed."""
 _MEMINFO: Final = Path("/proc/meminfo")
 _STATUS: Final = Path("/proc/self/status")
 
@@ -124,6 +129,19 @@ def give_back() -> None:
     """
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_freed() -> None:
+    """Let the C library keep some freed memory for what is taken next, until `give_back`.
+
+    Left to itself, glibc gives most arrays back to the system when they are freed, and the pages of
+    the next one cost a fault each. That holds for the rest of the process. Other libraries have no
+    such call; nothing happens then.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def size_in_bytes(text: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chakra_et.graph import redundant_edges
-from chakra_et.io.memory import give_back
+from chakra_et.io.memory import give_back, keep_freed
 from chakra_et.linker.communication.accounts import Told
 from chakra_et.linker.communication.communication import communicate
 from chakra_et.linker.communication.process_groups import find_groups
@@ -51,6 +51,7 @@ def link(
     record-function id, and `verdicts`, by rank, what others say of inferred edges.
     Raises LinkError when the two do not belong together.
     """
+    keep_freed()
     notes = Notes(recording.file_warnings)
     join = join_views(recording, notes)
     table = collect(recording.host, recording.device, None if join is None else join.record)

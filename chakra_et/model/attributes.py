@@ -297,7 +297,11 @@ class AttributeTable:
         A node that has an attribute of that name and kind gets a second one.
         """
         rows = np.arange(len(self), dtype=np.int64) if rows is None else np.asarray(rows, np.int64)
-        column = AttributeColumn(AttributeKey(name, kind), rows, values)
+        self.add_column(AttributeColumn(AttributeKey(name, kind), rows, values))
+
+    def add_column(self, column: AttributeColumn) -> None:
+        """The same for a column that is there already."""
+        rows = column.rows
         same = {n for n, other in enumerate(self.columns) if _repeats(other.key, column.key)}
         if not same:
             self._append(column)

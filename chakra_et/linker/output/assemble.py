@@ -20,7 +20,16 @@ from chakra_et.linker.output.further_nodes import Graph
 from chakra_et.linker.time.own_time import OwnTime
 from chakra_et.linker.time.owners import exclusive_ns, main_owners, moments, owned_parts
 from chakra_et.linker.time.polls import polling
-from chakra_et.model import AttributeTable, Edges, Metadata, Nodes, Trace, set_time_parts
+from chakra_et.model import (
+    AttributeColumn,
+    AttributeKey,
+    AttributeTable,
+    Edges,
+    Metadata,
+    Nodes,
+    Trace,
+    set_time_parts,
+)
 from chakra_et.model.time_parts import TimeParts
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role
 from chakra_et.recording import Kind as RecordKind
@@ -237,7 +246,9 @@ def _add_texts(
     """Text by code; nodes whose text is empty get none."""
     texts = np.array([*pool, ""], object)
     use = np.flatnonzero((texts != "")[codes])
-    attributes.add(name, Kind.STRING, texts[codes[use]].tolist(), rows[use])
+    key = AttributeKey(name, Kind.STRING)
+    # All are texts, as those of the pool are.
+    attributes.add_column(AttributeColumn.trusted(key, rows[use], texts[codes[use]].tolist()))
 
 
 def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
@@ -272,7 +283,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     size = view.from_record("size_bytes", work)
     sized = size != NO_ID
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
-    args = [device.args[row] for row in view.record[work].tolist()]
+    args = list(map(device.args.__getitem__, view.record[work].tolist()))
     attributes.add("device_args", Kind.STRING, args, work)
 
 

@@ -212,15 +212,18 @@ def _records(table: Activities, device: DeviceTrace, parts: Rows) -> dict[str, T
     kept = np.zeros(len(device), np.bool_)
     kept[taken] = True
     kept &= ~merged
-    waits = device.role == Role.SYNC
-    for code in np.unique(device.category).tolist():
-        tally, rows = tallies.get(device.counted_as(code)), device.category == code
+    counts = [
+        np.bincount(device.category[rows], minlength=len(device.categories)).tolist()
+        for rows in (kept, merged, device.role == Role.SYNC)
+    ]
+    for code, (taken_as_is, joined, waits) in enumerate(zip(*counts, strict=True)):
+        tally = tallies.get(device.counted_as(code))
         if tally is None:  # no records of their own
             continue
-        tally.kept += _count(rows & kept)
-        tally.merged += _count(rows & merged)
-        if _count(rows & waits):
-            tally.left_out[WAIT_RECORD] += _count(rows & waits)
+        tally.kept += taken_as_is
+        tally.merged += joined
+        if waits:
+            tally.left_out[WAIT_RECORD] += waits
     lost = Counter({r.kind: r.left_out for r in device.repairs.kinds.values() if r.left_out})
     if lost:
         tallies[UNREADABLE] = Tally(lost.total(), left_out=lost)

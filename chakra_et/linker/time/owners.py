@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import order_of, row_keys
+from chakra_et.codes import row_keys
 from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
@@ -47,7 +47,8 @@ def moments(table: Activities) -> Moments:
         more = end < until[slot]
         slot, owner, now = slot[more], table.nested_in[owner[more]], end[more]
     slots, owners, begins = (np.concatenate(part) for part in zip(*found, strict=True))
-    by_time = order_of(slots, begins)
+    # What one slot holds was found in the order of time.
+    by_time = np.argsort(slots, kind="stable")
     return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
 
 
