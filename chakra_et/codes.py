@@ -63,12 +63,14 @@ def _packed(columns: tuple[npt.NDArray[Any], ...]) -> npt.NDArray[np.int64] | No
     widths = [high - low + 3 for low, high in limits]
     if prod(widths) >= _LIMIT or any(high > NEVER for _, high in limits):
         return None
-    result = np.zeros(1, np.int64)
+    result = np.zeros(len(columns[0]), np.int64)
     for column, (low, high), width in zip(columns, limits, widths, strict=True):
         part = column.astype(np.int64, copy=False)
         # What is before or after all others stands right beside them.
-        part = np.clip(part, max(low - 1, EVER), min(high + 1, NEVER)) - (low - 1)
-        result = np.add(result * width, part, out=part)
+        part = np.clip(part, max(low - 1, EVER), min(high + 1, NEVER))
+        part -= low - 1
+        result *= width
+        result += part
     return result
 
 

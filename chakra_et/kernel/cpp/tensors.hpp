@@ -28,6 +28,7 @@ class TensorFinder {
 
  private:
   static constexpr size_t marks = 9;  // of a tensor: [,,,,,""]
+  static constexpr size_t kept = 16;  // of all marks, the last ones
   static constexpr int64_t most = int64_t{1} << 48, widest = int64_t{1} << 12;
   static constexpr int64_t largest_head = 9'223'372'036'854'775'807 / 100'000'000;
   struct Mark {
@@ -35,19 +36,24 @@ class TensorFinder {
     size_t at;
   };
 
-  // Drop blanks and escaped quotes, so that every quote begins or ends a string.
+  // Drop blanks and escaped quotes, so that every quote begins or ends a string. Most texts have
+  // none.
   void strip(std::string_view given) {
-    plain_.clear();
-    plain_.reserve(given.size());
+    bool bare = true;
+    for (char c : given) bare &= static_cast<unsigned char>(c) > ' ' && c != '\\';
+    plain_ = given;
+    if (bare) return;
+    stripped_.clear();
     for (size_t i = 0; i < given.size(); ++i) {
       char c = given[i];
       if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
       if (c == '\\' && i + 1 < given.size() && (given[i + 1] == '\\' || given[i + 1] == '"')) {
         ++i;
       } else {
-        plain_.push_back(c);
+        stripped_.push_back(c);
       }
     }
+    plain_ = {stripped_.data(), stripped_.size()};
   }
 
   bool find(int64_t number) {
@@ -59,7 +65,7 @@ class TensorFinder {
       char c = plain_[at];
       if (c == '\0') return false;
       if (c != '[' && c != ']' && c != ',' && c != '"') continue;
-      marks_[seen++ % marks] = {c, at};
+      marks_[seen++ % kept] = {c, at};
       if (c == '"') {
         inside = !inside;
       } else if (c == '[') {
@@ -75,7 +81,7 @@ class TensorFinder {
     return depth == 0 && !inside;
   }
 
-  const Mark& mark(size_t seen, size_t k) const { return marks_[(seen + k) % marks]; }
+  const Mark& mark(size_t seen, size_t k) const { return marks_[(seen - marks + k) % kept]; }
 
   bool matches(size_t seen) const {
     constexpr std::string_view pattern = "[,,,,,\"\"]";
@@ -127,8 +133,9 @@ class TensorFinder {
     return word;
   }
 
-  std::vector<char> plain_;
-  std::array<Mark, marks> marks_{};
+  std::string_view plain_;
+  std::vector<char> stripped_;
+  std::array<Mark, kept> marks_{};
 };
 
 }  // namespace kernel

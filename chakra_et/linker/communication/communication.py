@@ -137,8 +137,8 @@ def find_communication(
     for row in views.records():
         record = views.host_facts(row)
         if row not in covered and record is not None and record.name not in NO_COMMUNICATION:
-            record.merge(views.record_tensors(row, record.dtype))
-            found[row] = record
+            found[row] = record.copy()
+            found[row].merge(views.record_tensors(row, record.dtype))
     for row in [row for row in found if _is_inner(views, row, found)]:
         del found[row]
     found |= {len(table) + place: facts for place, (_, facts) in enumerate(further)}
@@ -167,7 +167,7 @@ def _is_inner(views: Views, row: int, found: dict[int, Facts]) -> bool:
 
 def _kernel_facts(views: Views, row: int, record: int) -> Facts:
     """What the arguments of device work and the record that asked for it say."""
-    facts = views.kernel_facts(row)
+    facts = views.kernel_facts(row).copy()
     facts.merge(views.host_facts(record))
     facts.merge(views.record_tensors(record, facts.dtype or kernel_dtype(views.name(row))))
     if facts.splits_cut and views.has_splits(record):

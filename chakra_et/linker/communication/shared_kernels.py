@@ -40,7 +40,7 @@ def share_kernels(
         starts, rows = lanes.get(lane, ([], []))
         members = rows[bisect_right(starts, after) : bisect_left(starts, start)]
         told = [(m, t) for m in members if m not in covered and (t := views.host_facts(m))]
-        told = [(m, t) for m, t in told if t.name not in NO_COMMUNICATION]
+        told = [(m, t.copy()) for m, t in told if t.name not in NO_COMMUNICATION]
         if isinstance(own, CollectiveType):
             # Its arguments say all; only the record must not count as another one.
             told = [(m, t) for m, t in told if operation(t.name or "") is own]

@@ -156,21 +156,24 @@ class Views:
         return [] if operands is None else argument_bytes(operands, dtype)
 
     def kernel_facts(self, row: int) -> Facts:
-        """What the profiler's arguments of a kernel say."""
+        """What the profiler's arguments of a kernel say.
+
+        Whoever adds what else is told takes a copy.
+        """
         assert self.device is not None
-        facts = self.device.collectives.get(int(self.table.record[row]))
-        return Facts() if facts is None else facts.copy()
+        return self.device.collectives.get(int(self.table.record[row])) or Facts()
 
     def host_facts(self, row: int) -> Facts | None:
-        """What the record of a collective says: its attributes, inputs, and profiled arguments."""
+        """What the record of a collective says: its attributes, inputs, and profiled arguments.
+
+        Whoever adds what else is told takes a copy.
+        """
         if row == NO_ROW:
             return None
         place = int(self.table.host[row]), int(self.table.record[row])
         if place not in self._facts:
             self._facts[place] = self._read_facts(*place)
-        facts = self._facts[place]
-        # Whoever asks adds what else is told.
-        return None if facts is None else facts.copy()
+        return self._facts[place]
 
     def _read_facts(self, host_row: int, record: int) -> Facts | None:
         facts = Facts()
