@@ -20,8 +20,10 @@ from chakra_et.model import Trace, TraceSet, edge_evidence
 from chakra_et.replay import replay
 from chakra_et.validators import validate
 from chakra_et.whatif import Edited, MissedError, ask, edit, parse_edit
+from chakra_et.whatif.recorded.buckets import rebucketed
+from chakra_et.whatif.recorded.filling import Filling, told_by
 from chakra_et.whatif.recorded.layers import find_layers
-from chakra_et.whatif.recorded.sums import parted, sums_of
+from chakra_et.whatif.recorded.sums import sums_of
 from chakra_et.workloads import Plan, Roofline, device, generate
 
 COLLECTIVE = int(NodeType.COMM_COLL)
@@ -364,13 +366,64 @@ def test_gradients_that_are_views_of_buckets_are_read_where_they_lie() -> None:
         assert span(edited(after, "bucket=2048").traces) == span(found)
 
 
-@given(st.lists(st.integers(1, 100), min_size=1), st.integers(0, 200))
-def test_parts_are_all_gradients_in_order_and_full_but_the_last(sizes: list[int], cap: int) -> None:
-    parts = parted(sizes, cap)
+FILLINGS = st.builds(Filling, st.integers(1, 200), st.integers(1, 200), st.booleans())
+
+
+@given(st.lists(st.integers(1, 100), min_size=1), FILLINGS)
+def test_parts_are_all_gradients_in_order_and_full_but_the_last(
+    sizes: list[int], filling: Filling
+) -> None:
+    parts = filling.parted(sizes)
     assert [place for part in parts for place in part] == list(range(len(sizes)))
-    for part in parts[:-1]:
+    for number, part in enumerate(parts[:-1]):
+        cap = filling.cap if number else filling.first
         assert sum(sizes[place] for place in part) >= cap
         assert sum(sizes[place] for place in part[:-1]) < cap
+
+
+@given(st.lists(st.integers(1, 100), min_size=1), FILLINGS)
+def test_buckets_tell_a_way_to_fill_them(sizes: list[int], filling: Filling) -> None:
+    parts = filling.parted(sizes)
+    summed = filling.turned([[sizes[place] for place in part] for part in parts])
+    told = told_by(summed, filling.reverse)
+    assert told.reverse == filling.reverse
+    assert told.parted(sizes) == parts
+
+
+def test_gradients_in_the_order_of_parameters_are_summed_from_the_last_on(
+    replicas: TraceSet,
+) -> None:
+    before = sums_of(replicas[0], 0)
+    changed, _ = rebucketed(replicas, "bucket", 0, Filling(2**10, 2**10, reverse=True))
+    assert sound(changed)
+    after = sums_of(changed[0], 0)
+    assert sorted(size for one in after for size in one.sizes) == sorted(
+        size for one in before for size in one.sizes
+    )
+    # In each step, whatever is asked for last was filled first, and is full.
+    assert sum(after[len(after) // 3 - 1].sizes) >= 2**10
+
+
+def test_sums_of_what_a_hook_made_of_gradients_are_refused() -> None:
+    nodes = [
+        node(1, start=0, took=5, name="torch::autograd::AccumulateGrad", is_cpu_op=True),
+        node(2, start=5, took=5, name="c10d::allreduce_", is_cpu_op=True),
+        coll(3, start=10, took=5),
+    ]
+    found = linked(nodes, [(2, 1, EdgeKind.CALL), (3, 2, EdgeKind.THREAD)])
+    with pytest.raises(MissedError, match="a communication hook changed these"):
+        sums_of(found, 0)
+
+
+def test_what_is_filled_last_need_not_be_full_wherever_it_is_summed() -> None:
+    full, left = [2**19, 2**20], [2**12, 2**14]
+    assert told_by([full, full, left], against=False) == Filling(2**20, 2**20)
+    assert told_by([left, full, full], against=True) == Filling(2**20, 2**20, reverse=True)
+    # The first may be full earlier; of the others nobody tells but that they take more.
+    assert told_by([full, [2**23, 2**23]], against=False) == Filling(2**20, 25 * 2**20)
+    assert Filling(2**20, 25 * 2**20).told == (
+        "a bucket is full from 26,214,400 bytes on, the first from 1,048,576"
+    )
 
 
 # ---------------------------------------------------------------------------------------------

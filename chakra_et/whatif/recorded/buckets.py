@@ -11,20 +11,16 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.times import callers
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import Change, MissedError
-from chakra_et.whatif.recorded.sums import (
-    GradientSum,
-    cap_of,
-    parted,
-    steps_of,
-    sums_of,
-    told_cap,
-)
+from chakra_et.whatif.recorded.filling import Filling, filling_of
+from chakra_et.whatif.recorded.sums import GradientSum, steps_of, sums_of
 from chakra_et.whatif.recorded.transfers import TransferLine, common_times
 from chakra_et.whatif.surgery import Surgery
 
 
-def rebucketed(traces: TraceSet, text: str, cap: int | None) -> tuple[TraceSet, Change]:
-    """The run with buckets of so many bytes (0: all in one; None: as many as they had).
+def rebucketed(
+    traces: TraceSet, text: str, cap: int, filling: Filling | None = None
+) -> tuple[TraceSet, Change]:
+    """The run with buckets of so many bytes (0: all in one), or filled as `filling` says.
 
     Raises MissedError where sums of gradients are not found on all ranks.
     """
@@ -45,13 +41,14 @@ def rebucketed(traces: TraceSet, text: str, cap: int | None) -> tuple[TraceSet, 
         change = _Rank(
             trace, every[rank], line, {r: ns for (k, r), ns in common.items() if k == rank}
         )
-        made[rank] = change.run(cap_of(trace, every[rank]) if cap is None else cap)
+        had = filling_of(trace, every[rank])
+        made[rank] = change.run(filling or Filling(cap, cap, had.reverse))
         provenance += change.provenance
         nodes, before, after = nodes + change.nodes, before + change.before, after + change.after
     first = next(iter(every.values()))
     told = (
         f"{len(first)} sums of {sum(len(one.gradients) for one in first)} gradients by what they "
-        f"read; {told_cap(cap_of(next(iter(traces.values())), first))}",
+        f"read; {filling_of(next(iter(traces.values())), first).told}",
     )
     return TraceSet(made), Change(text, nodes, before, after, "structure", provenance, told)
 
@@ -73,14 +70,14 @@ class _Rank:
         self._parent = callers(trace)
         self._called: set[int] = set()
 
-    def run(self, cap: int) -> Trace:
-        """The trace with buckets of so many bytes."""
+    def run(self, filling: Filling) -> Trace:
+        """The trace with buckets that are filled like this."""
         step = steps_of(self.trace, np.array([one.row for one in self.sums]))
         lanes = self._lanes()
         made: list[int] = []
         for number in np.unique(step).tolist():
             mine = [one for one, s in zip(self.sums, step.tolist(), strict=True) if s == number]
-            made += self._step(mine, cap)
+            made += self._step(mine, filling)
         if not self.nodes:
             return self.trace
         # As many workers as before take the sums in turn.
@@ -94,28 +91,29 @@ class _Rank:
         rows = {one.row for one in self.sums}
         return sum(self.surgery.preceding(row) not in rows for row in rows)
 
-    def _step(self, sums: list[GradientSum], cap: int) -> list[int]:
+    def _step(self, sums: list[GradientSum], filling: Filling) -> list[int]:
         """New sums of one step; those that were there where they carry the same."""
+        filled = filling.turned(sums)
         gradients = [
-            (g, size) for one in sums for g, size in zip(one.gradients, one.sizes, strict=True)
+            (g, size) for one in filled for g, size in zip(one.gradients, one.sizes, strict=True)
         ]
-        readers = [reader for one in sums for reader in one.readers]
-        parts = parted([size for _, size in gradients], cap)
+        readers = [reader for one in filled for reader in one.readers]
+        parts = filling.parted([size for _, size in gradients])
         self.before += sum(int(self.trace.nodes.duration_ns[one.row]) for one in sums)
-        if [len(part) for part in parts] == [len(one.gradients) for one in sums]:
+        if [len(part) for part in parts] == [len(one.gradients) for one in filled]:
             self.after += sum(int(self.trace.nodes.duration_ns[one.row]) for one in sums)
             self.provenance["recorded"] += len(sums)
             return [one.row for one in sums]
-        waits, made, last = self._waits(sums), [], gradients[0][0]
-        for place, part in enumerate(parts):
+        asked = filling.turned(parts)
+        waits, made, last = self._waits(sums), [], gradients[asked[0][0]][0]
+        for place, part in enumerate(asked):
             # Sums are asked for in their order: none before the gradients of those before it.
             last = max((last, *(gradients[i][0] for i in part)), key=self._order)
             row = self._sum(sums[min(place, len(sums) - 1)], [gradients[i] for i in part],
                             sorted({row for i in part for row in readers[i]}), last)  # fmt: skip
             made.append(row)
-        self._wait(sums, parts, made, waits)
-        for one in sums:
-            self.surgery.drop((one.row, one.call))
+        self._wait(filled, asked, made, waits)
+        self.surgery.drop([row for one in sums for row in (one.row, one.call)])
         return made
 
     def _sum(

@@ -15,8 +15,9 @@ from chakra_et.model import Trace, TraceSet
 from chakra_et.whatif.chains import CHAINS
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.buckets import rebucketed
+from chakra_et.whatif.recorded.filling import filling_of
 from chakra_et.whatif.recorded.layers import Layers, find_layers
-from chakra_et.whatif.recorded.sums import GradientSum, cap_of, sums_of, told_cap
+from chakra_et.whatif.recorded.sums import GradientSum, sums_of
 from chakra_et.whatif.surgery import Surgery
 
 _NONE: Final = frozenset({(-1, -1)})
@@ -46,20 +47,22 @@ def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change
     )
     if counts == {count}:
         return traces, Change(text, 0, 0, 0, "structure", told=told)
-    made, caps = {}, []
+    made, fillings = {}, []
     for rank, trace in traces.items():
-        sums = _sums(trace, rank)
+        sums, missed = _sums(trace, rank)
         if sums:
-            caps.append(cap_of(trace, sums))
+            fillings.append(filling_of(trace, sums))
+        elif missed and rank == next(iter(traces)):
+            told += (f"collectives stay as they are; missed are {missed}",)
         made[rank] = _Stack(trace, found[rank], sums).run(count)
     before, after = (sum(int(t.nodes.duration_ns.sum()) for t in each.values())
                      for each in (traces, made))  # fmt: skip
     nodes = sum(len(trace.nodes) for trace in made.values())
     provenance = Counter({"recorded": nodes})
     result = TraceSet(made)
-    if caps:
-        result, sums_changed = rebucketed(result, text, caps[0])
-        told += (f"sums of gradients; {told_cap(caps[0])}",)
+    if fillings:
+        result, sums_changed = rebucketed(result, text, 0, fillings[0])
+        told += (f"sums of gradients; {fillings[0].told}",)
         sized = Counter(sums_changed.provenance)
         provenance = provenance - Counter({"recorded": sum(sized.values())}) + sized
         after = sum(int(t.nodes.duration_ns.sum()) for t in result.values())
@@ -67,12 +70,13 @@ def restacked(traces: TraceSet, text: str, count: int) -> tuple[TraceSet, Change
     return result, Change(text, nodes, before, after, "structure", provenance, told)
 
 
-def _sums(trace: Trace, rank: int) -> list[GradientSum]:
-    """The sums of gradients; none in a run of one rank, or without all-reduces."""
+def _sums(trace: Trace, rank: int) -> tuple[list[GradientSum], str]:
+    """The sums of gradients; none, and what is missed, in a run that has other collectives."""
     try:
-        return sums_of(trace, rank)
-    except MissedError:
-        return []
+        return sums_of(trace, rank), ""
+    except MissedError as missed:
+        collectives = (trace.nodes.type == NodeType.COMM_COLL).any()
+        return [], missed.problem if collectives else ""
 
 
 class _Stack:

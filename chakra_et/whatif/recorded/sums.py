@@ -86,11 +86,11 @@ def sums_of(trace: Trace, rank: int) -> list[GradientSum]:
         found.append(GradientSum(row, int(asked[row]), reads.tolist(), bytes_of,
                                  memory.readers(reads.tolist(), readers)))  # fmt: skip
     if not found:
-        what = (
-            "none of its all-reduces reads gradients that add up to its bytes"
-            if len(sums)
-            else ("it has no all-reduce")
-        )
+        what = "it has no all-reduce"
+        if len(sums):
+            what = "none of its all-reduces reads gradients that add up to its bytes"
+        if accumulated[asked[sums[asked[sums] >= 0]]].any():
+            what += "; some are asked for where gradients are: a communication hook changed these"
         raise MissedError(f"sums of gradients in rank {rank}: {what}")
     found.sort(key=lambda one: int(place[one.call]))
     copied_out = _copied_out(trace, found, place)
@@ -206,44 +206,6 @@ def _largest(text: tuple[bytes, ...]) -> int:
         if type in _BYTES and all(isinstance(n, int) for n in shape)
     )
     return max(sizes, default=0)
-
-
-def cap_of(trace: Trace, sums: list[GradientSum]) -> int:
-    """The size from which on a bucket is full, told by those that are; a round one if one fits.
-
-    A bucket takes gradients until it has that size (PyTorch's DistributedDataParallel). The last
-    one of a step need not be full; 0 stands for steps of one sum, which tell no size.
-    """
-    step = steps_of(trace, np.array([one.row for one in sums]))
-    mine = [one for one, number in zip(sums, step.tolist(), strict=True) if number == step[0]]
-    full = mine[:-1]
-    if not full:
-        return 0
-    least = max(sum(one.sizes) - one.sizes[-1] for one in full) + 1
-    most = min(sum(one.sizes) for one in full)
-    for unit in (2**20, 2**10):
-        rounded = -(-least // unit) * unit
-        if least <= rounded <= most:
-            return rounded
-    return most
-
-
-def told_cap(cap: int) -> str:
-    """How full buckets are, for people."""
-    return f"a bucket is full from {cap:,} bytes on" if cap else "one sum in each step"
-
-
-def parted(sizes: list[int], cap: int) -> list[list[int]]:
-    """Places of gradients in buckets, each full when it has so many bytes; 0 is one for all."""
-    found: list[list[int]] = [[]]
-    filled = 0
-    for place, size in enumerate(sizes):
-        if cap and filled >= cap:
-            found.append([])
-            filled = 0
-        found[-1].append(place)
-        filled += size
-    return found
 
 
 def steps_of(trace: Trace, rows: Rows) -> Rows:
