@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 from rich.console import Console
@@ -14,12 +15,14 @@ from chakra_et.cli.targets import ForceOption
 from chakra_et.cli.terminal import console_for, print_json, say, show_table
 from chakra_et.errors import ChakraError
 from chakra_et.loading import load
+from chakra_et.model import TraceSet
 from chakra_et.replay import Replay
 from chakra_et.whatif import (
     FORMS,
     USUAL,
     Answer,
     Change,
+    Edit,
     Found,
     ask,
     parse_choice,
@@ -51,45 +54,53 @@ EXAMPLES: Final = {
 }
 
 
+Source: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="IN", help="ETs or recordings of a run: a file, a directory.")
+]
+Edits: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="EDIT",
+        help=f"{', '.join(FORMS.values())}. May be repeated; edits apply in their order.",
+        show_default=False,
+    ),
+]
+Budget: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--search",
+        metavar="N",
+        min=1,
+        help="Try edits in N replays at most, and keep what is best.",
+        show_default=False,
+    ),
+]
+Choices: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--try",
+        metavar="KEY=A|B",
+        help="What --search chooses from; the usual choices if not given. May be repeated.",
+        show_default=False,
+    ),
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="Write the edited timeline.", show_default=False
+    ),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")]
+
+
 def whatif_command(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="ETs or recordings of a run: a file, a directory.")
-    ],
-    edits: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="EDIT",
-            help=f"{', '.join(FORMS.values())}. May be repeated; edits apply in their order.",
-            show_default=False,
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            "--search",
-            metavar="N",
-            min=1,
-            help="Try edits in N replays at most, and keep what is best.",
-            show_default=False,
-        ),
-    ] = None,
-    choices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--try",
-            metavar="KEY=A|B",
-            help="What --search chooses from; the usual choices if not given. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Write the edited timeline.", show_default=False
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    source: Source,
+    edits: Edits = None,
+    budget: Budget = None,
+    choices: Choices = None,
+    output: Output = None,
+    as_json: AsJson = False,
     force: ForceOption = False,
 ) -> None:
     """Edit a run and replay it: what the span, its parts and its critical path become.
@@ -102,13 +113,7 @@ def whatif_command(
         raise ChakraError("no edit", remedy="Give --set EDIT, or --search N.")
     if offered and budget is None:
         raise ChakraError("--try is for --search", remedy="Say --search N, too.")
-    with working("reading"):
-        traces = load([source])
-    if any(edit.network for edit in wanted) and len(traces) == 1:
-        raise ChakraError(
-            "--set network does nothing for one rank: no other one takes part in its transfers",
-            remedy="Give all ranks of the run.",
-        )
+    traces = _loaded(source, wanted)
     found = None
     if budget is None:
         with working("replaying"):
@@ -118,10 +123,7 @@ def whatif_command(
             found = search(traces, wanted, offered or USUAL, budget, step)
         answer = found.answer
     if output is not None:
-        from chakra_et.cli.outputs import write_ranks
-
-        names = {rank: f"edited.{rank}.et" for rank in answer.after.traces}
-        write_ranks(answer.after.traces, output, names, "edited", force)
+        _write(answer, output, force)
     if as_json:
         print_json(answer.as_dict() if found is None else found.as_dict())
         return
@@ -129,6 +131,25 @@ def whatif_command(
     if found is not None:
         _show_trials(console, found)
     _show(console, answer)
+
+
+def _loaded(source: Path, wanted: Sequence[Edit]) -> TraceSet:
+    """The run to edit."""
+    with working("reading"):
+        traces = load([source])
+    if any(edit.network for edit in wanted) and len(traces) == 1:
+        raise ChakraError(
+            "--set network does nothing for one rank: no other one takes part in its transfers",
+            remedy="Give all ranks of the run.",
+        )
+    return traces
+
+
+def _write(answer: Answer, output: Path, force: bool) -> None:
+    from chakra_et.cli.outputs import write_ranks
+
+    names = {rank: f"edited.{rank}.et" for rank in answer.after.traces}
+    write_ranks(answer.after.traces, output, names, "edited", force)
 
 
 def _show(console: Console, answer: Answer) -> None:
