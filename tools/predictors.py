@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ class Prediction:
 
 
 def predictions(run: str, traces: Mapping[Any, Trace]) -> Iterator[Prediction]:
-    """Every trace of a run foretold from every other one."""
+    """Every trace of a run foretold from every other one that does the same work."""
     spans = {key: span_ns(replay(trace)) for key, trace in traces.items()}
     columns = {key: columns_of(trace) for key, trace in traces.items()}
     simple = {key: (main_thread_ns(mine), device_ns(mine)) for key, mine in columns.items()}
@@ -51,6 +52,9 @@ def predictions(run: str, traces: Mapping[Any, Trace]) -> Iterator[Prediction]:
         for b in traces:
             if a != b:
                 moved = times_of(traces[a], traces[b])
+                if not moved.same_work:
+                    print(f"{run}: {a} and {b} do different work", file=sys.stderr)
+                    continue
                 done, recorded = replay(moved.trace), spans[b]
                 main, device = simple[b]
                 foretold = (spans[a], main, max(main, device))

@@ -152,6 +152,11 @@ def _given(source: Path, traces: TraceSet, other: Path) -> tuple[TraceSet, int]:
             f"nodes without a counterpart: {moved.missing} of {source}, {moved.extra} of {other} "
             f"({moved.extra_ns / 1e6:.3f} ms)"
         )
+    if not moved.same_work:
+        _warn(
+            f"{source} and {other} do different work: {moved.alike:.0%} of the host operations "
+            "stand in the same order in both. Do not trust this prediction"
+        )
     return TraceSet({rank: moved.trace}), recorded_span_ns(theirs)
 
 

@@ -28,6 +28,15 @@ class Places:
     row: Rows
     in_order: Mask
 
+    def alike(self, columns: Columns) -> float:
+        """The share of all but device work that stands in the same order; 1 where there is none.
+
+        Ranks of one program have nearly all of it, stages of a pipeline next to nothing: what one
+        waits for there says nothing of the other.
+        """
+        host = ~(columns.device & columns.trace.nodes.attributes.present("stream"))
+        return float(self.in_order[host].mean()) if host.any() else 1.0
+
 
 def same_places(left: Columns, right: Columns) -> Places:
     """Which rows of `right` stand for those of `left`.

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from traces import node, trace
 from truth.files import write
 from truth.machine import Run, play
 from truth.program import Launch, Op, Program, Statement, SyncDevice, SyncStream
 from truth.programs import programs
 
 from chakra_et.conversion import convert
-from chakra_et.model import Trace
+from chakra_et.model import EdgeKind, Trace
 from chakra_et.predict import same_places, times_of
 from chakra_et.replay import replay
 from chakra_et.replay.columns import columns_of
@@ -88,6 +89,24 @@ def test_nothing_in_common() -> None:
     assert span(moved.trace) == 0
 
 
+def on_thread(*names: str) -> Trace:
+    """Operations of these names, one after the other."""
+    return trace(*(
+        node(i, start=10 * i, took=10, name=name, is_cpu_op=True, thread=1,
+             deps=(i - 1,) if i > 1 else (), kind=EdgeKind.PROGRAM)
+        for i, name in enumerate(names, 1)
+    ))  # fmt: skip
+
+
+def test_other_operations_in_another_order_are_other_work() -> None:
+    names = [f"op {chr(97 + i)}" for i in range(20)]
+    whole = on_thread(*names)
+    assert times_of(whole, on_thread(*names[:-1], "other")).same_work
+    assert times_of(whole, on_thread(*names[::-1])).same_work, "each has its counterpart"
+    stage = on_thread(*names[10::-1], *(f"late {name}" for name in names[:9]))
+    assert not times_of(whole, stage).same_work
+
+
 @pytest.fixture(scope="module")
 def ranks(data: Path) -> dict[int, Trace]:
     pairs = {rank: (data / f"dlrm8/host.{rank}.json.gz", data / f"dlrm8/device.{rank}.json.gz")
@@ -96,11 +115,11 @@ def ranks(data: Path) -> dict[int, Trace]:
 
 
 def test_ranks_foretell_each_other(ranks: dict[int, Trace]) -> None:
-    spans = {rank: span(trace) for rank, trace in ranks.items()}
+    spans = {rank: span(mine) for rank, mine in ranks.items()}
     assert max(spans.values()) > 1.5 * min(spans.values())
-    for a, trace in ranks.items():
+    for a, mine in ranks.items():
         for b, other in ranks.items():
-            foretold = span(times_of(trace, other).trace)
+            foretold = span(times_of(mine, other).trace)
             assert foretold == pytest.approx(spans[b], rel=0.005), (a, b)
 
 
