@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import count
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,6 +19,12 @@ class Pool(dict[T, int]):
     def __missing__(self, value: T) -> int:
         code = self[value] = len(self)
         return code
+
+    def codes(self, values: Collection[T]) -> list[int]:
+        """The code of each value, where many are new: no step of Python is made for these."""
+        new = [value for value in dict.fromkeys(values) if value not in self]
+        self.update(zip(new, count(len(self)), strict=False))
+        return list(map(self.__getitem__, values))
 
     def keep(self, count: int) -> None:
         """Drop all values but the first `count`."""

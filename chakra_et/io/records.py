@@ -46,15 +46,15 @@ class Layout(Generic[T]):
     """How records stand in a document: array `array` of objects of type `record`.
 
     `first` are the keys with which a record may begin, `document` is how the document does.
-    `compiled` gives a decoder of the compiled kernel, or None where there is none; that decoder
-    gives None for a piece that is to be read in Python.
+    `fast` gives a decoder that is faster, or None where there is none; that decoder gives None for
+    a piece that is to be decoded to records of type `record`.
     """
 
     record: type[T]
     array: str
     first: tuple[str, ...]
     document: str
-    compiled: Callable[[], ElementDecoder[Any] | None] = lambda: None
+    fast: Callable[[], ElementDecoder[Any] | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def read_records(
 
 
 def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repairs) -> Records[C]:
-    sure, fast = InBrackets(msgspec.json.Decoder(_list_of(layout))), layout.compiled()
+    sure, fast = InBrackets(msgspec.json.Decoder(_list_of(layout))), layout.fast()
     decoder: ElementDecoder[Any] = sure if fast is None else _Either(fast, sure)
     array = JsonArray(path, blocks(path), layout.array, decoder)
     for piece in array:

@@ -15,9 +15,9 @@ from chakra_et.converters.et.wire import (
     FIXED64,
     VARINT,
     Block,
-    Heads,
     WireError,
     field_bytes,
+    heads_of,
     read_tag,
     read_varint,
     skip,
@@ -166,13 +166,12 @@ def encode_column(column: AttributeColumn, outer: bytes) -> list[bytes]:
 
 def _encode_texts(key: AttributeKey, values: list[str], outer: bytes) -> list[bytes]:
     """Texts, each distinct one made once."""
-    heads, outer_heads = Heads(head_of(key)), Heads(outer)
-    pieces = {}
-    for value in set(values):
-        text = encode_text(value)
-        payload = heads[len(text)] + text
-        pieces[value] = outer_heads[len(payload)] + payload
-    return list(map(pieces.__getitem__, values))
+    heads, outer_heads = heads_of(head_of(key)), heads_of(outer)
+    distinct = list(set(values))
+    texts = [text.encode("utf-8", "surrogateescape") for text in distinct]
+    payloads = [heads[len(text)] + text for text in texts]
+    fields = [outer_heads[len(payload)] + payload for payload in payloads]
+    return list(map(dict(zip(distinct, fields, strict=True)).__getitem__, values))
 
 
 def _encode_reals(column: AttributeColumn, outer: bytes) -> list[bytes]:

@@ -6,6 +6,7 @@ nodes joined: no step of Python is made for each node, and bytes that repeat are
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -23,8 +24,8 @@ from chakra_et.converters.et.pieces import Grid, Pieces
 from chakra_et.converters.et.wire import (
     BYTES,
     VARINT,
-    Heads,
     field_bytes,
+    heads_of,
     packed,
     slices,
     tag,
@@ -100,7 +101,7 @@ class _Nodes:
     def records(self, rows: tuple[int, int]) -> bytes:
         """Some nodes as they stand in a file, each with its length before it."""
         grid = self.grid(*rows)
-        grid.frame(Heads(b""))
+        grid.frame(heads_of(b""))
         return grid.joined()
 
     def grid(self, first: int, end: int) -> Grid:
@@ -130,7 +131,7 @@ class _Nodes:
 
     def _texts(self, field: int, codes: list[int]) -> list[bytes]:
         """Inputs or outputs as field `field` of a node; a negative code stands for none."""
-        none = [b""] * sum(code < 0 for code in codes)
+        none = [b""] * bisect_left(codes, 0)
         texts = list(map(self._nodes.texts.__getitem__, codes[len(none) :]))
         return none + encode_ios(tag(field, BYTES), texts)
 
@@ -159,5 +160,5 @@ def _put_dependencies(grid: Grid, edges: Edges, start: int, end: int) -> None:
         np.cumsum(chosen, out=before[1:])
         data, places = packed(source[chosen])
         ids = Pieces.of(slices(data, np.diff(places[before[offsets - offsets[0]]])))
-        grid.put(Pieces.by_code(ids.lengths, Heads(tag(field, BYTES), empty=b"").of))
+        grid.put(Pieces.by_code(ids.lengths, heads_of(tag(field, BYTES), b"").of))
         grid.put(ids)

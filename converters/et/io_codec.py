@@ -12,7 +12,15 @@ from chakra_et.converters.et import fields
 from chakra_et.converters.et.pieces import Grid, Pieces
 from chakra_et.converters.et.side_by_side import Ints, Wire
 from chakra_et.converters.et.side_by_side import fields as fields_of
-from chakra_et.converters.et.wire import BYTES, Heads, field_bytes, read_tag, read_varint, skip, tag
+from chakra_et.converters.et.wire import (
+    BYTES,
+    field_bytes,
+    heads_of,
+    read_tag,
+    read_varint,
+    skip,
+    tag,
+)
 from chakra_et.model import NodeIO
 
 _TEXTS: Final = (fields.IO_VALUES, fields.IO_SHAPES, fields.IO_TYPES)
@@ -51,11 +59,11 @@ def encode_ios(outer: bytes, ios: Sequence[tuple[bytes, ...]]) -> list[bytes]:
     columns = list(zip_longest(*ios, fillvalue=b""))  # Only some have extra fields.
     for number, column in zip(_TEXTS, columns, strict=False):
         texts = Pieces.of(column)
-        grid.put(Pieces.by_code(texts.lengths, Heads(tag(number, BYTES), empty=b"").of))
+        grid.put(Pieces.by_code(texts.lengths, heads_of(tag(number, BYTES), b"").of))
         grid.put(texts)
     for column in columns[len(_TEXTS) :]:
         grid.put(Pieces.of(column))
-    grid.frame(Heads(outer))
+    grid.frame(heads_of(outer))
     return grid.rows()
 
 

@@ -6,6 +6,7 @@ Written from the public description at https://protobuf.dev/programming-guides/e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from io import BytesIO
 from typing import Final, NamedTuple
 
@@ -157,6 +158,12 @@ class Heads(dict[int, bytes]):
     def of(self, lengths: Iterable[int]) -> Iterator[bytes]:
         """What stands before payloads of these lengths."""
         return map(self.__getitem__, lengths)
+
+
+@lru_cache(maxsize=1 << 8)
+def heads_of(before: bytes, empty: bytes | None = None) -> Heads:
+    """The same for all who ask."""
+    return Heads(before, empty)
 
 
 def field_bytes(field: int, payload: bytes) -> bytes:

@@ -37,7 +37,9 @@ class ArrowReader:
     def add(self, events: list[Event], integers: Integers) -> None:
         """Take in the arrows among some records; `integers` reads ids. Ends without a time go."""
         for phase, parts in self._columns.items():
-            ends = [e for e in events if e.ph == phase and self._counts(e)]
+            ends = [e for e in events if e.ph == phase and e.cat in self._categories]
+            if self._least is not None:
+                ends = [e for e in ends if isinstance(e.id, int) and e.id >= self._least]
             try:
                 times = nanoseconds([e.ts for e in ends])
             except ValueError:
@@ -66,11 +68,6 @@ class ArrowReader:
             return pid
         order = sorted(self._categories)
         return np.array([order.index(event.cat) for event in ends], np.int64)
-
-    def _counts(self, event: Event) -> bool:
-        if event.cat not in self._categories:
-            return False
-        return self._least is None or (isinstance(event.id, int) and event.id >= self._least)
 
     def pairs(self, base_time_ns: int) -> Flows:
         """Both ends of each arrow.

@@ -47,7 +47,7 @@ from chakra_et.recording import DeviceTrace, IdSet, Role
 from chakra_et.recording.device_trace import OUTSIDE
 
 Chosen: TypeAlias = Callable[[str], bool]
-_PIECES: Final = replace(LAYOUT, compiled=piece_decoder)
+_PIECES: Final = replace(LAYOUT, fast=piece_decoder)
 _EVENTS: Final = msgspec.json.Decoder(list[Event])
 _MARGIN_NS: Final = 1_000_000
 """Work that ended shortly before the window may tell why other work began late."""

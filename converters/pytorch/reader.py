@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -15,12 +16,14 @@ import numpy.typing as npt
 
 from chakra_et.columns import UNTIMED, Growing, Rows
 from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece, host_decoder
+from chakra_et.converters.pytorch.distinct_io import DistinctIO, RawNode, RawPiece
 from chakra_et.converters.pytorch.forked import has_forked
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.meaning import Texts, read_meaning
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded, drop_repeated_documents
 from chakra_et.converters.times import time_or_none
 from chakra_et.errors import FormatError
+from chakra_et.io.json_array import InBrackets
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.mended_array import QUOTED
 from chakra_et.io.records import Layout, Records, missing_array, read_records
@@ -57,6 +60,8 @@ _DURATION: Final = attrgetter("dur")
 _BORDER: Final = b"\0"
 """Stands between texts that are kept as one while reading; no JSON text holds it."""
 NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema", host_decoder)
+"""As windows read them; `_WHOLE` is what reads a whole file, without the kernel faster."""
+_WHOLE: Final = replace(NESTED, fast=lambda: host_decoder() or InBrackets(DistinctIO()))
 _FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
 _LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
@@ -72,9 +77,9 @@ def read_host(path: str | Path, *, strict: bool = False) -> HostTrace:
     if `strict`.
     """
     start = head(path, HEAD_BYTES)
-    read: Records[NestedColumns] | Records[FlatColumns]
+    read: Records[_WholeColumns] | Records[FlatColumns]
     if is_nested(start):
-        read = read_records(path, NESTED, NestedColumns, strict=strict)
+        read = read_records(path, _WHOLE, _WholeColumns, strict=strict)
     else:
         read = read_records(path, _FLAT, FlatColumns, strict=strict)
     return finished(path, start, read, read.columns)
@@ -198,7 +203,8 @@ class _Columns:
         codes: dict[str, npt.NDArray[np.int32]],
     ) -> None:
         """Put inputs and outputs, as codes into lists of distinct ones and their strides."""
-        text, stride = codes_of(self.texts, texts), codes_of(self.strides, strides)
+        text = np.array(self.texts.codes(texts), np.int32)
+        stride = codes_of(self.strides, strides)
         for side, column in codes.items():
             self.columns.put(side, text[column])
             self.columns.put(_STRIDES[side], stride[column])
@@ -207,12 +213,18 @@ class _Columns:
         """Put inputs and outputs: values, shapes, types and strides of each, parted by borders."""
         pool: Pool[bytes] = Pool()
         codes = {side: codes_of(pool, joined) for side, joined in sides.items()}
-        parts = [text.split(_BORDER) for text in pool]
-        # Shapes and types are few.
-        share = self.shared.setdefault
-        texts = [(values, share(shapes, shapes), share(types, types))
-                 for values, shapes, types, _ in parts]  # fmt: skip
-        self._put_operands(texts, [strides for *_, strides in parts], codes)
+        self._put_texts([text.split(_BORDER) for text in pool], codes)
+
+    def _put_texts(
+        self, parts: Iterable[Iterable[bytes]], codes: dict[str, npt.NDArray[np.int32]]
+    ) -> None:
+        """Put inputs and outputs, as codes into distinct ones: values, shapes, types, strides."""
+        share = self.shared.setdefault  # Shapes and types are few.
+        texts, strides = [], []
+        for values, shapes, types, stride in parts:
+            texts.append((values, share(shapes, shapes), share(types, types)))
+            strides.append(stride)
+        self._put_operands(texts, strides, codes)
 
     def _with_good_ids(self, nodes: list[N]) -> list[N]:
         ids = [node.id for node in nodes]
@@ -223,7 +235,7 @@ class _Columns:
             return good
         return nodes
 
-    def _put_times(self, nodes: Sequence[FlatNode | NestedNode]) -> None:
+    def _put_times(self, nodes: Sequence[FlatNode | NestedNode | RawNode]) -> None:
         """Times that a tool has added: both 0, or no number, stand for none."""
         start = np.full(len(nodes), UNTIMED, np.int64)
         duration = np.zeros(len(nodes), np.int64)
@@ -346,13 +358,17 @@ class NestedColumns(_Columns):
             return
         self._take_held()
         nodes = self._with_good_ids(piece)
-        self._add_attributes([node.attrs for node in nodes])
-        self._put_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
-        self._put_codes("name", self.names, [node.name for node in nodes])
+        self._add_nodes(nodes)
         self._put_joined(
             inputs=[_joined(node.inputs) for node in nodes],
             outputs=[_joined(node.outputs) for node in nodes],
         )
+
+    def _add_nodes(self, nodes: list[NestedNode] | list[RawNode]) -> None:
+        """Take in nodes, but for their inputs and outputs."""
+        self._add_attributes([node.attrs for node in nodes])
+        self._put_ids([node.id for node in nodes], [node.ctrl_deps for node in nodes])
+        self._put_codes("name", self.names, [node.name for node in nodes])
         self._put_times(nodes)
 
     def finish(
@@ -421,6 +437,20 @@ class NestedColumns(_Columns):
         attribute = self.attributes.setdefault(name, HostAttribute(declared))
         attribute.rows += [self.count + places[k] for k in said]
         attribute.values += [column[k] for k in said]
+
+
+class _WholeColumns(NestedColumns):
+    """The same of a whole file, of which distinct inputs and outputs are decoded once."""
+
+    def add(self, piece: list[NestedNode] | RawPiece | HostPiece, /) -> None:
+        """Take in some nodes."""
+        if not isinstance(piece, RawPiece):
+            super().add(piece)
+            return
+        self._add_nodes(piece.nodes)
+        parts = [(bytes(io.values), bytes(io.shapes), bytes(io.types), bytes(io.strides))
+                 for io in piece.ios]  # fmt: skip
+        self._put_texts(parts, piece.codes)
 
 
 class FlatColumns(_Columns):
