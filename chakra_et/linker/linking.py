@@ -45,6 +45,8 @@ def link(
 ) -> Linked:
     """Link the host's and the device's view of one rank; either may be missing.
 
+    The recording is used up: its columns are let go as the trace takes their place.
+
     `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
     that of the files' names. With `aligned`, times of devices whose clock is
     behind the host's are shifted. `told` is what other ranks tell of transfers, by rank and

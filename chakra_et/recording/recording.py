@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chakra_et.columns import Rows, no_rows
+from chakra_et.recording.device_trace import COLUMNS as DEVICE_COLUMNS
 from chakra_et.recording.device_trace import DeviceTrace
-from chakra_et.recording.host_trace import HostTrace
+from chakra_et.recording.host_trace import COLUMNS, HostTrace
 
 
 @dataclass
@@ -42,3 +43,13 @@ class Recording:
         """What both readers have to say of their files."""
         views = (self.host, self.device)
         return [text for view in views if view is not None for text in view.warnings]
+
+
+def let_go(view: HostTrace | DeviceTrace, *but: str) -> None:
+    """Drop the columns of a view that nobody looks at any longer, all but some.
+
+    Those of a long recording take much memory, and whoever made it still holds it.
+    """
+    for name in COLUMNS if isinstance(view, HostTrace) else DEVICE_COLUMNS:
+        if name not in but:
+            setattr(view, name, np.zeros(0, getattr(view, name).dtype))

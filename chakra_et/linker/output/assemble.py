@@ -31,7 +31,7 @@ from chakra_et.model import (
     set_time_parts,
 )
 from chakra_et.model.time_parts import TimeParts
-from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role
+from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role, let_go
 from chakra_et.recording import Kind as RecordKind
 from chakra_et.recording.libraries import RECV, SEND
 from chakra_et.version import PRODUCER
@@ -42,6 +42,15 @@ _FACTS_ONLY: Final = (RecordKind.ROOT, RecordKind.GROUPS, RecordKind.UNRECORDED)
 """Kinds of host nodes that are no work."""
 _DELAYS: Final = ("lag_ns", "late_ns", "contention_ns", "return_ns", "release_ns")
 _NO_TEXTS: Final = (b"[]", b"[]", b"[]")
+_OF_HOST: Final = (
+    "id", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "name", "op_schema",
+    "inputs", "outputs", "input_strides", "output_strides",
+)  # fmt: skip
+_OF_DEVICE: Final = (
+    "kind", "category", "name", "pid", "tid", "correlation", "sequence", "device", "stream",
+    "size_bytes",
+)  # fmt: skip
+"""The columns of both views that attributes are made of."""
 _NO_STRIDES: Final = (b"", b"[]")
 _DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.STRING}
 
@@ -55,8 +64,12 @@ def assemble(
 ) -> tuple[Trace, Codes]:
     """The trace of all activities in the order of the graph; ids count from 1 in that order.
 
-    The second value is the `Evidence` of each edge.
+    The second value is the `Evidence` of each edge. The columns of the recording are let go, each
+    when the trace has what it needs of it.
     """
+    for view, used in ((recording.host, _OF_HOST), (recording.device, _OF_DEVICE)):
+        if view is not None:
+            let_go(view, *used)
     place = np.empty(len(graph.order), np.int64)
     place[graph.order] = np.arange(len(place))
     edges, evidence = _edges(place, graph.edges)
@@ -285,6 +298,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
     args = list(map(device.args.__getitem__, view.record[work].tolist()))
     attributes.add("device_args", Kind.STRING, args, work)
+    let_go(device, "sequence")  # which operations of the host have
 
 
 def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) -> None:
@@ -317,6 +331,7 @@ def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) 
         # Communication nodes have some of these already, merged from all sources.
         new = by_row[~attributes.present(name)[at[by_row]]]
         attributes.add(name, kind, [values[i] for i in new.tolist()], at[new])
+    let_go(host)
 
 
 def _sequence(view: _View) -> Rows:

@@ -47,6 +47,7 @@ def moments(table: Activities) -> Moments:
         more = end < until[slot]
         slot, owner, now = slot[more], table.nested_in[owner[more]], end[more]
     slots, owners, begins = (np.concatenate(part) for part in zip(*found, strict=True))
+    del found  # Long recordings have many pieces.
     # What one slot holds was found in the order of time.
     by_time = np.argsort(slots, kind="stable")
     return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
@@ -83,9 +84,11 @@ def owned_parts(table: Activities, pieces: Moments, begin_ns: Rows, end_ns: Rows
     lane = np.concatenate((pieces.lane, table.lane[rows], table.lane[rows]))
     time = np.concatenate((pieces.begin_ns, begin_ns[rows], end_ns[rows]))
     key = row_keys(lane, time)
+    del lane, time
     count = len(pieces.lane)
     first = np.searchsorted(key[:count], key[count : count + len(rows)], "right") - 1
     after = np.searchsorted(key[:count], key[count + len(rows) :], "left")
+    del key
     each = after - first
     node = np.repeat(rows, each)
     piece = np.repeat(first - np.cumsum(each) + each, each) + np.arange(len(node))
