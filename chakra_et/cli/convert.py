@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from chakra_et.cli.outputs import expect_directory
 from chakra_et.cli.progress import working
@@ -22,7 +21,7 @@ from chakra_et.cli.targets import (
     TargetOption,
     VerboseOption,
 )
-from chakra_et.cli.terminal import console_for, say
+from chakra_et.cli.terminal import console_for, plain_or_console, say
 from chakra_et.cli.window import AnnotationOption, StepsOption
 from chakra_et.conversion import Conversion, convert, trace_set
 from chakra_et.directory import Conversions, convert_files, names_a_file
@@ -204,7 +203,7 @@ def convert_command(
         write_json(_content(conversions, cured, alone), report)
     if not quiet:
         taken = any(is_standard_output(path) for path in (output, report) if path is not None)
-        _show(console_for(stderr=taken), conversions, cured, output, shard, verbose)
+        _show(taken, conversions, cured, output, shard, verbose)
     show_failures(conversions)
     if conversions.failures or (cured is not None and cured.left.exit_code()):
         raise typer.Exit(1)
@@ -287,7 +286,7 @@ def _cure(
 
 
 def _show(
-    console: Console,
+    stderr: bool,
     conversions: Conversions,
     cured: Cured | None,
     output: Path,
@@ -295,6 +294,7 @@ def _show(
     verbose: bool,
 ) -> None:
     """What became of every record; of a shard, how many ranks it has."""
+    console = plain_or_console(stderr=stderr)
     if shard is not None:
         count = number_of(len(conversions), "rank")
         say(console, f"shard {shard}: {count}; chakra merge {output} when all are done", "bold")
@@ -304,4 +304,4 @@ def _show(
         from chakra_et.cli.fix import show_cures
 
         say(console, f"{output}:", "bold")
-        show_cures(console, cured)
+        show_cures(console_for(stderr=stderr), cured)

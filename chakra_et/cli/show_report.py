@@ -6,12 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.table import Table
-
-from chakra_et.cli.terminal import WARNING, Row, console_for, say, show_rows, show_table, size
+from chakra_et.cli.terminal import (
+    WARNING,
+    Plain,
+    Row,
+    plain_or_console,
+    say,
+    show_rows,
+    show_table,
+    size,
+)
 from chakra_et.conversion import Conversion
 from chakra_et.directory import Conversions
 from chakra_et.linker.output.report import Report
@@ -20,13 +26,19 @@ from chakra_et.search import told_passed_over
 from chakra_et.shown import number_of
 from chakra_et.urls import shown_path
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 _WARNINGS_SHOWN: Final = 5
 _JOINED_SHOWN: Final = 3
 _RANKS_SHOWN: Final = 10
 _DIGITS: Final = re.compile(r"\d+")
 
 
-def show_conversions(console: Console, conversions: Conversions, verbose: bool = False) -> None:
+def show_conversions(
+    console: Console | Plain, conversions: Conversions, verbose: bool = False
+) -> None:
     """The report of a run: of one rank in lines, of several in a table."""
     last = _warnings(conversions, verbose)
     if len(conversions) == 1:
@@ -44,7 +56,7 @@ def show_failures(conversions: Conversions) -> None:
     failures = conversions.failures
     if not failures:
         return
-    console = console_for(stderr=True)
+    console = plain_or_console(stderr=True)
     count = len(failures) + len(conversions)
     text = f"{len(failures)} of {number_of(count, 'rank')} could not be converted:"
     say(console, f"error: {text}", "red")
@@ -53,7 +65,9 @@ def show_failures(conversions: Conversions) -> None:
         say(console, f"  {failure.error}{beside}", "red")
 
 
-def _show_one(console: Console, conversion: Conversion, verbose: bool, last: list[Row]) -> None:
+def _show_one(
+    console: Console | Plain, conversion: Conversion, verbose: bool, last: list[Row]
+) -> None:
     report = conversion.report
     rank = "" if report.rank is None else f" (rank {report.rank})"
     name = shown_path(conversion.output) if conversion.output else " and ".join(_paths(report))
@@ -192,7 +206,7 @@ def _size(item: Mapping[str, Any]) -> str:
     return size(item["bytes"]) + (f" and {unknown} of unknown size" if unknown else "")
 
 
-def _show_run(console: Console, conversions: Conversions, last: list[Row]) -> None:
+def _show_run(console: Console | Plain, conversions: Conversions, last: list[Row]) -> None:
     """Several ranks: a row for each, and sums below."""
     reports = [conversion.report for conversion in conversions]
     outputs = [report.output for report in reports if report.output is not None]
@@ -211,6 +225,8 @@ def _show_run(console: Console, conversions: Conversions, last: list[Row]) -> No
 
 def _ranks(conversions: Conversions) -> Table:
     """A row for each of the first ranks; columns of nothing but zeros are left out."""
+    from rich.table import Table
+
     rows = [_row(conversion) for conversion in conversions]
     titles = [title for title in rows[0] if any(row[title] not in ("0", "") for row in rows)]
     table = Table(box=None, padding=(0, 1, 0, 1), header_style="dim")

@@ -100,8 +100,12 @@ def _cells(text: str) -> int:
     return cell_len(text)
 
 
-def show_table(console: Console, table: Table) -> None:
+def show_table(console: Console | Plain, table: Table) -> None:
     """Print a table without blanks at the ends of lines."""
+    if isinstance(console, Plain):
+        from rich.console import Console
+
+        console = Console(file=console.file, highlight=False, markup=False, width=_PIPE_WIDTH)
     with console.capture() as captured:
         console.print(table)
     for row in captured.get().splitlines():
