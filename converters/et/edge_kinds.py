@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
+from chakra_et.converters.et.wire import slices
 from chakra_et.kernel import kernel
 from chakra_et.model import EdgeKind, Edges
 from chakra_et.pool import Pool
@@ -34,8 +35,7 @@ def _distinct(marks: npt.NDArray[np.uint8], offsets: Rows) -> tuple[Rows, list[b
         codes, parts = module.distinct_parts(marks, np.ascontiguousarray(offsets, np.int64))
         return codes.astype(np.int64), parts
     pool: Pool[bytes] = Pool()
-    whole = marks.tobytes()
-    found = [pool[whole[start:end]] for start, end in pairwise(offsets.tolist())]
+    found = list(map(pool.__getitem__, slices(marks.tobytes(), np.diff(offsets))))
     return np.array(found, np.int64), pool.in_order
 
 
