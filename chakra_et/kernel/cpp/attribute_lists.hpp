@@ -37,20 +37,36 @@ class AttributeLists {
     last_ = 0;
   }
 
-  // The group of the list in `found`, whose values are put behind the others; `end` is that of all
-  // text. False for what is not as usual.
-  bool read(simdjson::simdjson_result<od::value> found, const char* end, uint32_t& group) {
+  // Behind the list at `begin`, if it is written in a way that is known: then its values are put
+  // behind the others. `end` is that of all text.
+  const char* read_known(const char* begin, const char* end, uint32_t& group) {
+    for (size_t tried = 0; tried < ways_.size(); ++tried) {
+      const char* behind = behind_list(ways_[last_], begin, end);
+      group = ways_[last_].group;
+      if (behind != nullptr) return behind;
+      last_ = last_ + 1 == ways_.size() ? 0 : last_ + 1;
+    }
+    return nullptr;
+  }
+
+  // The same for any list; false for what is not as usual.
+  bool read(simdjson::simdjson_result<od::value> found, uint32_t& group) {
     od::value list;
     if (found.get(list)) return false;
     const char* begin = start_of(list);
-    for (size_t tried = 0; tried < ways_.size(); ++tried) {
-      if (is_written(ways_[last_], begin, end)) {
-        group = ways_[last_].group;
-        return true;
-      }
-      last_ = last_ + 1 == ways_.size() ? 0 : last_ + 1;
+    size_t before = values.size();
+    seen_.clear();
+    types_.clear();
+    starts_.clear();
+    od::array array;
+    if (list.get_array().get(array)) return false;
+    for (auto element : array) {
+      od::object object;
+      if (element.get_object().get(object) || !take(object)) return false;
     }
-    return read_anew(list, begin, group);
+    group = group_of_seen();
+    if (ways_.size() < most_ways) learn(begin, before, group);
+    return true;
   }
 
   // The group of a list that has no attributes.
@@ -69,55 +85,34 @@ class AttributeLists {
   };
   static constexpr size_t most_ways = 8;
 
-  bool is_written(const Way& way, const char* p, const char* end) {
+  const char* behind_list(const Way& way, const char* p, const char* end) {
     size_t before = values.size(), count = way.is_text.size();
     for (size_t k = 0; k <= count; ++k) {
       std::string_view text = way.between[k];
       bool same = text.size() <= static_cast<size_t>(end - p) &&
                   std::memcmp(p, text.data(), text.size()) == 0;
       p += same ? text.size() : 0;
-      if (same && k < count) same = plain(p, way.is_text[k]);
-      if (!same || (k == count && !ends_member(p))) {
+      if (!same || (k < count && !plain(p, way.is_text[k]))) {
         values.resize(before);
-        return false;
+        return nullptr;
       }
     }
-    return true;
+    return p;
   }
 
   // Put a plain value behind the others, and move behind it.
   bool plain(const char*& p, bool is_text) {
     Value value;
     if (is_text) {
-      const char* end = *p == '"' ? behind_text(p + 1) : nullptr;
-      if (end == nullptr) return false;
-      value.characters = {p + 1, static_cast<size_t>(end - p - 2)};
-      p = end;
+      p = *p == '"' ? behind_text(p + 1, value.characters) : nullptr;
     } else {
       bool negative = *p == '-';
-      if (negative) ++p;
-      if (!plain_integer(p, value.bits)) return false;
+      p = behind_digits(p + negative, value.bits);
       if (negative) value.bits = uint64_t{0} - value.bits;
       value.kind = negative ? Value::signed_number : Value::unsigned_number;
     }
     values.push_back(value);
-    return true;
-  }
-
-  bool read_anew(od::value& list, const char* begin, uint32_t& group) {
-    size_t before = values.size();
-    seen_.clear();
-    types_.clear();
-    starts_.clear();
-    od::array array;
-    if (list.get_array().get(array)) return false;
-    for (auto element : array) {
-      od::object object;
-      if (element.get_object().get(object) || !take(object)) return false;
-    }
-    group = group_of_seen();
-    if (ways_.size() < most_ways) learn(begin, before, group);
-    return true;
+    return p != nullptr;
   }
 
   bool take(od::object& object) {
@@ -177,7 +172,7 @@ class AttributeLists {
   // Keep how the list that was read last is written, if all of it is plain.
   void learn(const char* begin, size_t before, uint32_t group) {
     const char* end = behind_array(begin, 0);
-    if (end == nullptr) return;
+    if (end == nullptr || std::memchr(begin, '\\', static_cast<size_t>(end - begin))) return;
     Way way{{}, {}, group};
     for (size_t k = 0; k < starts_.size(); ++k) {
       if (starts_[k] < begin) return;  // a member that comes twice

@@ -24,11 +24,11 @@ class HostNodes {
     end_ = text.data() + text.size();
     nodes_.clear();
     lists_.clear();
-    bool sound = each_object(parser, text, [this](od::document& document, od::object& node) {
-      return take(document, node);
-    });
+    bool sound = each_object(
+        parser, text, [this](const char* begin) { return take_plain(begin); },
+        [this](od::document& document, od::object& node) { return take(document, node); });
     if (!sound || !are_usual()) return -1;
-    put(table);
+    put_all(table);
     return static_cast<int64_t>(nodes_.size());
   }
 
@@ -41,10 +41,53 @@ class HostNodes {
   };
   static constexpr Operands none = {"[]", "[]", "[]", ""};
 
-  bool take(od::document& document, od::object& object) {
-    bool has_id = false, has_name = false, has_attributes = false;
+  Node new_node() const {
     Node node;
     node.first = static_cast<uint32_t>(lists_.values.size());
+    return node;
+  }
+
+  void put(const Node& node) {
+    lists_.groups[node.group].places.push_back(static_cast<uint32_t>(nodes_.size()));
+    nodes_.push_back(node);
+  }
+
+  // A node of plain values whose attributes are written in a way that is known.
+  bool take_plain(const char* begin) {
+    bool has_id = false, has_name = false, has_attributes = false;
+    Node node = new_node();
+    const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
+      if (key == "id") return behind_id(p, node.id, has_id);
+      if (key == "name") {
+        has_name = *p == '"';
+        return has_name ? behind_text(p + 1, node.name) : nullptr;
+      }
+      bool is_told = false;
+      if (key == "ctrl_deps") return behind_id(p, node.parent, is_told);
+      if (key == "inputs") return behind_operands(p, node.operands[0]);
+      if (key == "outputs") return behind_operands(p, node.operands[1]);
+      if (key != "attrs") return key == "dur" ? nullptr : behind_value(p, 0);
+      lists_.values.resize(node.first);
+      has_attributes = true;
+      return lists_.read_known(p, end_, node.group);
+    });
+    if (end == nullptr || !has_id || !has_name || !has_attributes || !ends_element(end)) {
+      lists_.values.resize(node.first);
+      return false;
+    }
+    put(node);
+    return true;
+  }
+
+  static const char* behind_id(const char* p, uint64_t& out, bool& is_told) {
+    p = behind_digits(p, out);
+    is_told = p != nullptr;
+    return p;
+  }
+
+  bool take(od::document& document, od::object& object) {
+    bool has_id = false, has_name = false, has_attributes = false;
+    Node node = new_node();
     for (auto field : object) {
       std::string_view key;
       if (!plain_key(field, key)) return false;
@@ -60,7 +103,7 @@ class HostNodes {
         if (!take_operands(document, field.value(), node.operands[key == "outputs"])) return false;
       } else if (key == "attrs") {
         lists_.values.resize(node.first);
-        if (!lists_.read(field.value(), end_, node.group)) return false;
+        if (!lists_.read(field.value(), node.group)) return false;
         has_attributes = true;
       } else if (key == "dur" || !walk(field.value())) {
         return false;  // times that a tool has added are for others to read
@@ -68,8 +111,7 @@ class HostNodes {
     }
     if (!has_id || !has_name) return false;
     if (!has_attributes) node.group = lists_.empty();
-    lists_.groups[node.group].places.push_back(static_cast<uint32_t>(nodes_.size()));
-    nodes_.push_back(node);
+    put(node);
     return true;
   }
 
@@ -84,11 +126,8 @@ class HostNodes {
 
   static bool take_operands(od::document& document, simdjson::simdjson_result<od::value> found,
                             Operands& out) {
-    od::value value;
-    if (found.get(value)) return false;
-    if (plain_operands(start_of(value), out)) return true;
     od::object object;
-    if (value.get_object().get(object)) return false;
+    if (found.get_object().get(object)) return false;
     out = none;
     for (auto field : object) {
       std::string_view key;
@@ -101,15 +140,15 @@ class HostNodes {
     return true;
   }
 
-  static bool plain_operands(const char* p, Operands& out) {
-    if (*p != '{') return false;
+  static const char* behind_operands(const char* p, Operands& out) {
+    if (*p != '{') return nullptr;
     out = none;
-    p = behind_members(p, 0, [&out](std::string_view key, const char* begin, const char* end) {
+    return behind_members(p, [&out](std::string_view key, const char* begin) {
+      const char* end = behind_value(begin, 1);
       std::string_view* text = text_under(key, out);
-      if (text != nullptr) *text = {begin, static_cast<size_t>(end - begin)};
-      return true;
+      if (text != nullptr && end != nullptr) *text = {begin, static_cast<size_t>(end - begin)};
+      return end;
     });
-    return p != nullptr && ends_member(p);
   }
 
   // Has no node an attribute twice, and have those that all nodes have the kinds that they should?
@@ -146,7 +185,7 @@ class HostNodes {
   }
 
   // Codes are given in the order in which Python asks for them: column by column.
-  void put(HostTable& table) {
+  void put_all(HostTable& table) {
     size_t before = table.id.size(), count = before + nodes_.size();
     for (const Node& node : nodes_) {
       table.id.push_back(node.id);

@@ -65,10 +65,8 @@ inline bool plain_value(od::value& value, std::string_view& out) {
 inline bool text_of(od::value value, std::string_view& out) {
   const char* begin = start_of(value);
   if (*begin != '"') return false;
-  const char* end = behind_text(begin + 1);
-  if (end == nullptr || !ends_member(end)) return !value.get_string().get(out);
-  out = {begin + 1, static_cast<size_t>(end - begin - 2)};
-  return true;
+  const char* end = behind_text(begin + 1, out);
+  return (end != nullptr && ends_member(end)) || !value.get_string().get(out);
 }
 
 inline bool text_of(simdjson::simdjson_result<od::value> found, std::string_view& out) {
@@ -152,17 +150,29 @@ inline bool carried(od::document& document, simdjson::simdjson_result<od::value>
   return true;
 }
 
+// Does an element of an array end before `p`?
+inline bool ends_element(const char* p) {
+  p = behind_blanks(p);
+  return *p == ',' || *p == ']';
+}
+
 // The elements of a piece, which is an array of objects and nothing else: false where it is not, or
-// where `take` does not take one.
-template <class Take>
-bool each_object(od::parser& parser, simdjson::padded_string_view text, Take&& take) {
+// where none takes one. `take_plain` is asked first, with where an object begins; simdjson passes over
+// what it takes.
+template <class TakePlain, class Take>
+bool each_object(od::parser& parser, simdjson::padded_string_view text, TakePlain&& take_plain,
+                 Take&& take) {
   od::document document;
   od::array array;
   if (parser.iterate(text).get(document)) return false;
   if (document.get_array().get(array)) return false;
   for (auto element : array) {
+    od::value value;
     od::object object;
-    if (element.get_object().get(object) || !take(document, object)) return false;
+    if (element.get(value)) return false;
+    const char* begin = start_of(value);
+    if (*begin == '{' && take_plain(begin)) continue;
+    if (value.get_object().get(object) || !take(document, object)) return false;
   }
   return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
 }

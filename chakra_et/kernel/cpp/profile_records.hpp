@@ -149,9 +149,9 @@ class ProfileRecords {
   explicit ProfileRecords(const Categories& meanings) : meanings_(meanings) {}
 
   bool read(od::parser& parser, simdjson::padded_string_view text) {
-    return each_object(parser, text, [this](od::document& document, od::object& record) {
-      return take(document, record);
-    });
+    return each_object(
+        parser, text, [this](const char* begin) { return take_plain(begin); },
+        [this](od::document& document, od::object& record) { return take(document, record); });
   }
 
  private:
@@ -175,18 +175,74 @@ class ProfileRecords {
     }
   };
 
+  // A record of plain values. If it is not as usual, reading it again does not help.
+  bool take_plain(const char* begin) {
+    Record record;
+    const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
+      return behind_field(key, p, record);
+    });
+    if (end == nullptr || !ends_element(end)) return false;
+    unusual_ = !put(record, {begin, static_cast<size_t>(end - begin)});
+    return !unusual_;
+  }
+
+  const char* behind_field(std::string_view key, const char* p, Record& record) const {
+    if (key == "ph") return behind_plain_text(p, record.phase);
+    if (key == "cat") return behind_plain_text(p, record.category);
+    if (key == "name") return behind_plain_text(p, record.name);
+    if (key == "pid") return behind_integer(p, record.pid, record.has_pid);
+    if (key == "tid") return behind_integer(p, record.tid, record.has_tid);
+    if (key == "id") return behind_integer(p, record.id, record.has_id);
+    if (key == "args") return *p == '{' ? behind_args(p, record) : nullptr;
+    const char* end = behind_value(p, 0);
+    if (key != "ts" && key != "dur") return end;
+    std::string_view& time = key == "ts" ? record.time : record.duration;
+    if (end != nullptr) time = {p, static_cast<size_t>(end - p)};
+    return end;
+  }
+
+  static const char* behind_plain_text(const char* p, std::string_view& out) {
+    return *p == '"' ? behind_text(p + 1, out) : nullptr;
+  }
+
+  const char* behind_args(const char* begin, Record& record) const {
+    record.forget_args();
+    record.has_args = record.args_are_object = true;
+    const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
+      if (key == shapes_key) {
+        const char* behind = behind_value(p, 1);
+        if (behind != nullptr) record.shapes = {p, static_cast<size_t>(behind - p)};
+        return behind;
+      }
+      const ArgumentKeys::Place* place = keys_.find(key);
+      if (place == nullptr) return behind_value(p, 1);
+      int64_t number = 0;
+      bool is_integer = false;
+      const char* behind = behind_integer(p, number, is_integer);
+      record.tell(*place, number, is_integer);
+      return behind;
+    });
+    if (end != nullptr) record.args = {begin, static_cast<size_t>(end - begin)};
+    return end;
+  }
+
   bool take(od::document& document, od::object& object) {
+    if (unusual_) return false;
     Record record;
     for (auto field : object) {
       std::string_view key;
       if (!plain_key(field, key) || !take_field(document, key, field.value(), record)) return false;
     }
+    std::string_view whole;
+    return !object.raw_json().get(whole) && put(record, whole);
+  }
+
+  // Put a record, of which `whole` is the text, where it belongs.
+  bool put(const Record& record, std::string_view whole) {
     Categories::Meaning meaning = counted(record.category, record.phase);
     if (record.phase == "X") return take_span(record, meaning);
     if (record.phase == "s" || record.phase == "f") return take_arrow(record, meaning);
     if (record.phase == "M" || record.phase == "B" || record.phase == "E") {
-      std::string_view whole;
-      if (object.raw_json().get(whole)) return false;
       if (!others.empty()) others += ',';
       others += whole;
     }
@@ -211,13 +267,6 @@ class ProfileRecords {
   static bool take_id(simdjson::simdjson_result<od::value> found, int64_t& out, bool& has) {
     od::value value;
     if (found.get(value)) return false;
-    const char* p = start_of(value);
-    uint64_t size;
-    has = plain_integer(p, size) && ends_member(p);
-    if (has) {
-      out = static_cast<int64_t>(size);
-      return true;
-    }
     has = is_number(value.raw_json_token()) && !value.get_int64().get(out);
     return has || walk(value, 0);
   }
@@ -230,7 +279,6 @@ class ProfileRecords {
     record.has_args = true;
     record.args_are_object = *begin == '{';
     if (!record.args_are_object) return walk(value, 0);
-    if (plain_args(begin, record)) return true;
     record.forget_args();
     const char* end;
     od::object object;
@@ -246,33 +294,6 @@ class ProfileRecords {
     }
     if (document.current_location().get(end)) return false;
     record.args = trimmed({begin, static_cast<size_t>(end - begin)});
-    return true;
-  }
-
-  bool plain_args(const char* begin, Record& record) const {
-    record.forget_args();
-    const char* behind = behind_members(
-        begin, 0, [&](std::string_view key, const char* start, const char* end) {
-          if (key == shapes_key) record.shapes = {start, static_cast<size_t>(end - start)};
-          const ArgumentKeys::Place* place = keys_.find(key);
-          return place == nullptr || plain_argument(*place, start, end, record);
-        });
-    if (behind == nullptr || !ends_member(behind)) return false;
-    record.args = {begin, static_cast<size_t>(behind - begin)};
-    return true;
-  }
-
-  // False for a number that may not fit.
-  static bool plain_argument(const ArgumentKeys::Place& place, const char* p, const char* end,
-                             Record& record) {
-    bool negative = *p == '-';
-    if (negative) ++p;
-    const char* digits = p;
-    uint64_t size;
-    bool is_integer = plain_integer(p, size) && p == end;
-    if (!is_integer && p == end && p != digits) return false;
-    auto number = static_cast<int64_t>(size);
-    record.tell(place, negative ? -number : number, is_integer);
     return true;
   }
 
@@ -346,6 +367,7 @@ class ProfileRecords {
   }
 
   const Categories& meanings_;
+  bool unusual_ = false;
   ArgumentKeys keys_;
   size_t last_kind_ = 0;
   std::vector<Categories::Meaning> meaning_of_kind_;
