@@ -79,13 +79,16 @@ class NodeWriter:
         names: list[str],
         texts: Any,
         layouts: list[list[int]],
-        attributes: list[tuple[Column, bytes | None, Column | list[Any]]],
+        attributes: list[
+            tuple[Column, bytes | None, Column | list[Any] | tuple[Column, list[str]]]
+        ],
         last: list[int],
         extra: list[tuple[int, bytes]],
         tags: list[bytes],
     ) -> None:
         """Nodes in columns. Attributes are rows, what stands before each value in its message, and
-        the values: unsigned numbers, texts, or (with None before) whole fields. `layouts` has the
+        the values: unsigned numbers, texts, codes and distinct texts, or (with None before) whole
+        fields. `layouts` has the
         attributes of each layout, `last` those that stand behind all others where a node has them;
         `texts` are tuples of bytes, or the fields of `PackedTexts` by name.
         Raises ValueError for columns of different lengths, UnicodeEncodeError for text that is not

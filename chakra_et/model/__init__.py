@@ -1,7 +1,13 @@
 """The trace in memory: nodes in columns, typed edges, process groups and metadata."""
 
 from chakra_et.definitions import EdgeKind
-from chakra_et.model.attributes import AttributeColumn, AttributeKey, AttributeTable, AttributeValue
+from chakra_et.model.attributes import (
+    AttributeColumn,
+    AttributeKey,
+    AttributeTable,
+    AttributeValue,
+    CodedTexts,
+)
 from chakra_et.model.edges import Edges
 from chakra_et.model.groups import ProcessGroup, number_in_name
 from chakra_et.model.metadata import Metadata, MetadataAttribute
@@ -23,6 +29,7 @@ __all__ = [
     "AttributeKey",
     "AttributeTable",
     "AttributeValue",
+    "CodedTexts",
     "EdgeKind",
     "Edges",
     "Metadata",

@@ -73,6 +73,23 @@ class AttributeKey:
     extra: bytes = b""
 
 
+class CodedTexts:
+    """Texts of which few are distinct: codes into these, until somebody looks at the texts."""
+
+    __slots__ = ("codes", "distinct")
+
+    def __init__(self, codes: npt.NDArray[np.integer[Any]], distinct: list[str]) -> None:
+        self.codes = np.asarray(codes, np.int32)
+        self.distinct = distinct
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __call__(self) -> list[str]:
+        """The texts."""
+        return list(map(self.distinct.__getitem__, self.codes.tolist()))
+
+
 class AttributeColumn:
     """The values of one attribute: `values[i]` belongs to node row `rows[i]`; rows ascend."""
 
@@ -82,14 +99,16 @@ class AttributeColumn:
         self,
         key: AttributeKey,
         rows: npt.NDArray[np.int64],
-        values: Sequence[AttributeValue] | npt.NDArray[Any],
+        values: Sequence[AttributeValue] | npt.NDArray[Any] | CodedTexts,
     ) -> None:
         self.key = key
         self.rows = np.asarray(rows, np.int64)
-        self._values: Any = _stored(key, values)
-        if len(self.values) != len(self.rows):
-            raise ValueError(f"{key.name}: {len(self.rows)} rows but {len(self.values)} values")
-        check_values(key, self.values)
+        is_coded = isinstance(values, CodedTexts)
+        stored: Any = values if is_coded else _stored(key, values)
+        if len(stored) != len(self.rows):
+            raise ValueError(f"{key.name}: {len(self.rows)} rows but {len(stored)} values")
+        check_values(key, stored.distinct if is_coded else stored)
+        self._values: Any = stored
 
     def __repr__(self) -> str:
         return f"<AttributeColumn {self.key.name} ({len(self.rows)} nodes)>"
@@ -110,6 +129,11 @@ class AttributeColumn:
     @values.setter
     def values(self, values: Any) -> None:
         self._values = values
+
+    @property
+    def coded(self) -> CodedTexts | None:
+        """The values as codes, where they are kept so."""
+        return self._values if isinstance(self._values, CodedTexts) else None
 
     def at(self, row: int) -> AttributeValue:
         """The value at node `row`, as a Python object; KeyError where the node has none."""
@@ -289,7 +313,7 @@ class AttributeTable:
         self,
         name: str,
         kind: Kind,
-        values: Sequence[AttributeValue] | npt.NDArray[Any],
+        values: Sequence[AttributeValue] | npt.NDArray[Any] | CodedTexts,
         rows: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Append attribute `name` to the nodes of `rows` (ascending; all nodes by default).

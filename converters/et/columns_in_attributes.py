@@ -21,6 +21,7 @@ from chakra_et.model import (
     AttributeColumn,
     AttributeKey,
     AttributeTable,
+    CodedTexts,
     EdgeKind,
     Edges,
     Trace,
@@ -172,4 +173,4 @@ def _kinds(table: AttributeTable, edges: Edges) -> AttributeColumn:
                 texts.append(",".join([EdgeKind.DATA.label] * int(counts[row])))
                 code[row], told[row] = len(texts) - 1, True
     rows = np.flatnonzero(told)
-    return AttributeColumn(EDGE_KINDS, rows, list(map(texts.__getitem__, code[rows].tolist())))
+    return AttributeColumn(EDGE_KINDS, rows, CodedTexts(code[rows], texts))

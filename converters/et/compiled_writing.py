@@ -80,6 +80,8 @@ def _attribute(column: AttributeColumn) -> tuple[npt.NDArray[np.int64], bytes | 
     if not is_plain(column.key):
         return rows, None, encode_column(column, _OUTER)
     if column.key.kind is Kind.STRING:
-        return rows, head_of(column.key), column.values
+        coded = column.coded
+        texts = column.values if coded is None else (coded.codes, coded.distinct)
+        return rows, head_of(column.key), texts
     varints = as_varints(column.key, column.values)
     return rows, head_of(column.key), np.ascontiguousarray(varints, np.uint64)

@@ -121,12 +121,25 @@ class NodeWriter {
     if (nb::isinstance<nb::list>(values)) {
       for (nb::handle value : values) out.texts.push_back(out.is_whole ? raw(value) : utf8(value));
       if (out.texts.size() != out.rows.size) throw nb::value_error("an attribute's values");
+    } else if (nb::isinstance<nb::tuple>(values)) {
+      take_coded(values, out);
     } else {
       out.numbers = view<uint64_t>(values);
       if (out.numbers.size != out.rows.size) throw nb::value_error("an attribute's values");
       out.is_number = true;
     }
     return out;
+  }
+
+  static void take_coded(nb::handle given, Attribute& out) {
+    out.codes = view<int32_t>(given[0]);
+    out.is_coded = true;
+    for (nb::handle text : given[1]) out.texts.push_back(utf8(text));
+    bool fit = out.codes.size == out.rows.size;
+    for (size_t at = 0; fit && at < out.codes.size; ++at) {
+      fit = static_cast<size_t>(out.codes.data[at]) < out.texts.size();
+    }
+    if (!fit) throw nb::value_error("an attribute's values");
   }
 
   std::vector<uint32_t> numbers(nb::handle given) const {

@@ -24,6 +24,7 @@ from chakra_et.model import (
     AttributeColumn,
     AttributeKey,
     AttributeTable,
+    CodedTexts,
     Edges,
     Metadata,
     Nodes,
@@ -257,11 +258,9 @@ def _add_texts(
     pool: list[str],
 ) -> None:
     """Text by code; nodes whose text is empty get none."""
-    texts = np.array([*pool, ""], object)
-    use = np.flatnonzero((texts != "")[codes])
+    use = np.flatnonzero(np.array([*map(bool, pool), False])[codes])
     key = AttributeKey(name, Kind.STRING)
-    # All are texts, as those of the pool are.
-    attributes.add_column(AttributeColumn.trusted(key, rows[use], texts[codes[use]].tolist()))
+    attributes.add_column(AttributeColumn(key, rows[use], CodedTexts(codes[use], pool)))
 
 
 def _add_record_columns(attributes: AttributeTable, view: _View) -> None:

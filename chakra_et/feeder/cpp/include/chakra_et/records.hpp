@@ -112,21 +112,29 @@ class Head {
 };
 
 // One attribute of many nodes, whose rows ascend. `before` stands before each value in the
-// attribute's message; where `is_whole`, each text is the field as it is, tags and all.
+// attribute's message; where `is_whole`, each text is the field as it is, tags and all; where
+// `is_coded`, the texts are the distinct ones.
 struct Attribute {
   View<int64_t> rows;
   View<uint64_t> numbers;
+  View<int32_t> codes;
   std::vector<std::string_view> texts;
   std::string_view before;
-  bool is_number = false, is_whole = false;
+  bool is_number = false, is_whole = false, is_coded = false;
   size_t next = 0;  // the first of its rows that is not written yet
 
   bool write(Bytes& out, std::string_view outer, int64_t row) {
     if (next >= rows.size || rows.data[next] != row) return false;
     size_t at = next++;
     fetch(rows.data, rows.size);
-    if (is_number) fetch(numbers.data, numbers.size);
-    if (!is_number) fetch(texts.data(), texts.size());
+    if (is_number) {
+      fetch(numbers.data, numbers.size);
+    } else if (is_coded) {
+      fetch(codes.data, codes.size);
+      at = static_cast<size_t>(codes.data[at]);
+    } else {
+      fetch(texts.data(), texts.size());
+    }
     if (is_whole) {
       out.add(texts[at]);
       return true;
