@@ -7,9 +7,9 @@ nodes joined: no step of Python is made for each node, and bytes that repeat are
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from chakra_et.converters.et.wire import (
 from chakra_et.io.fork import in_turns
 from chakra_et.model import UNKNOWN_NS, EdgeKind, Edges, Metadata, Trace
 
+T = TypeVar("T")
 ROWS_AT_ONCE: Final = 1 << 12
 """Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
 ROWS_IN_CACHE: Final = 1 << 11
@@ -74,6 +75,16 @@ def encode_nodes(trace: Trace) -> Iterator[list[bytes]]:
     nodes = _Nodes(trace)
     for rows in _spans(trace):
         yield nodes.grid(*rows).rows()
+
+
+def formed_nodes(trace: Trace, form: Callable[[list[bytes]], T]) -> Iterator[T]:
+    """What `form` makes of the payloads that `encode_nodes` gives, in the same order.
+
+    Where a core is idle, a copy of this process makes every other one.
+    """
+    _check_times(trace)
+    nodes = _Nodes(trace)
+    yield from in_turns(lambda rows: form(nodes.grid(*rows).rows()), _spans(trace))
 
 
 def _spans(trace: Trace) -> list[tuple[int, int]]:

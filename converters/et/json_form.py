@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from chakra_et.converters.et.decoder import decode_records
-from chakra_et.converters.et.encoder import encode_metadata, encode_nodes
+from chakra_et.converters.et.encoder import encode_metadata, formed_nodes
 from chakra_et.converters.et.json_feeder import GRAPH, feeder_metadata, feeder_node
 from chakra_et.converters.et.json_mapping import JsonError, from_json, to_json
 from chakra_et.converters.et.json_messages import METADATA, NODE
@@ -33,12 +34,16 @@ def encode_json(trace: Trace) -> Iterator[bytes]:
     metadata = encode(to_json(METADATA, encode_metadata(trace.metadata)))
     yield b'{"format": "%s", "metadata": %s,\n"nodes": [' % (FORMAT.encode(), metadata)
     comma = b"\n"
-    texts = NodeTexts()
-    for bodies in encode_nodes(trace):
-        for start in range(0, len(bodies), NODES_AT_ONCE):
-            yield comma + b",\n".join(texts.of(bodies[start : start + NODES_AT_ONCE]))
-            comma = b",\n"
+    for lines in formed_nodes(trace, partial(_lines, NodeTexts())):
+        yield comma
+        yield lines
+        comma = b",\n"
     yield b"\n]}\n"
+
+
+def _lines(texts: NodeTexts, bodies: list[bytes]) -> bytes:
+    parts = (bodies[at : at + NODES_AT_ONCE] for at in range(0, len(bodies), NODES_AT_ONCE))
+    return b",\n".join(line for part in parts for line in texts.of(part))
 
 
 def decode_json(data: bytes) -> Trace:

@@ -13,6 +13,7 @@ from pairs import make_pair
 
 from chakra_et import ChakraError, convert
 from chakra_et.converters.et import encode_et, encoder
+from chakra_et.converters.et.json_form import encode_json
 from chakra_et.io import fork
 from chakra_et.io.answers import WorkerLostError
 from chakra_et.io.fork import Fork, forks_allowed, in_turns, may_fork
@@ -144,10 +145,10 @@ def test_both_files_and_the_output_are_the_same_whoever_works(
 
     monkeypatch.setattr(fork, "Fork", Counted)
     together = convert(pair / "host.json", pair / "device.json").trace
-    written = b"".join(encode_et(together))
-    assert len(copies) == 2
+    written = [b"".join(encode(together)) for encode in (encode_et, encode_json)]
+    assert len(copies) == 3
     monkeypatch.setattr(fork, "usable_cores", lambda: 1)
     alone = convert(pair / "host.json", pair / "device.json").trace
-    assert b"".join(encode_et(alone)) == written
+    assert [b"".join(encode(alone)) for encode in (encode_et, encode_json)] == written
     assert np.array_equal(alone.nodes.start_ns, together.nodes.start_ns)
-    assert len(copies) == 2
+    assert len(copies) == 3
