@@ -65,23 +65,29 @@ nb::tuple distinct_parts(Column<uint8_t> bytes, Column<int64_t> offsets) {
   return nb::make_tuple(array(std::move(codes)), list_of(pool.values(), bytes_of));
 }
 
+std::vector<std::string_view> utf8_of(nb::list texts) {
+  std::vector<std::string_view> out;
+  for (nb::handle text : texts) out.push_back(utf8(text));
+  return out;
+}
+
 // The places of the texts that hold any of some words.
 nb::object containing(nb::list texts, nb::list words) {
-  std::vector<std::string_view> wanted;
-  for (nb::handle word : words) wanted.push_back(utf8(word));
-  std::vector<std::boyer_moore_horspool_searcher<const char*>> searchers;
-  for (std::string_view word : wanted) searchers.emplace_back(word.data(), word.data() + word.size());
+  std::vector<std::string_view> given = utf8_of(texts), wanted = utf8_of(words);
   std::vector<int64_t> places;
-  int64_t place = 0;
-  for (nb::handle text : texts) {
-    std::string_view given = utf8(text);
-    const char* end = given.data() + given.size();
-    for (const auto& searcher : searchers) {
-      if (std::search(given.data(), end, searcher) == end) continue;
-      places.push_back(place);
-      break;
+  {
+    nb::gil_scoped_release release;
+    std::vector<std::boyer_moore_horspool_searcher<const char*>> searchers;
+    for (std::string_view word : wanted) {
+      searchers.emplace_back(word.data(), word.data() + word.size());
     }
-    ++place;
+    for (size_t place = 0; place < given.size(); ++place) {
+      const char *begin = given[place].data(), *end = begin + given[place].size();
+      bool holds = std::any_of(searchers.begin(), searchers.end(), [&](const auto& searcher) {
+        return std::search(begin, end, searcher) != end;
+      });
+      if (holds) places.push_back(static_cast<int64_t>(place));
+    }
   }
   return array(std::move(places));
 }
