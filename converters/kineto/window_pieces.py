@@ -101,9 +101,11 @@ class _Decoder:
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
 
-    def decode(self, text: bytes) -> TextPiece | None:
-        piece = self._decoder.decode(text)
-        return None if piece is None else TextPiece(text, piece.take(), len(piece))
+    def decode_elements(self, elements: memoryview) -> TextPiece | None:
+        piece = self._decoder.decode_elements(elements)
+        if piece is None:
+            return None
+        return TextPiece(b"".join((b"[", elements, b"]")), piece.take(), len(piece))
 
 
 def piece_decoder() -> Any:
