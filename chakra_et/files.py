@@ -40,16 +40,21 @@ def read_set(path: str | Path) -> TraceSet:
 
     One file gives a set of one. Raises as `read`, and ChakraError where two files are of one rank.
     """
-    traces: dict[int, Trace] = {}
+    return TraceSet({rank: trace for rank, (_, trace) in read_files(path).items()})
+
+
+def read_files(path: str | Path) -> dict[int, tuple[Path, Trace]]:
+    """The files of a run and their traces, by rank: the one that a trace tells, else its name."""
+    found: dict[int, tuple[Path, Trace]] = {}
     for named, file in trace_files(path).items():
         trace = read(file)
         rank = named if trace.rank is None else trace.rank
-        if rank in traces:
+        if rank in found:
             raise ChakraError(
                 f"two files are of rank {rank}", path=file, remedy="Keep each run in a directory."
             )
-        traces[rank] = trace
-    return TraceSet(traces)
+        found[rank] = file, trace
+    return found
 
 
 def write(trace: Trace, path: str | Path) -> None:

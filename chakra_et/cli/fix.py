@@ -21,11 +21,10 @@ from chakra_et.cli.targets import (
 )
 from chakra_et.cli.terminal import console_for, say
 from chakra_et.errors import ChakraError
-from chakra_et.files import read
+from chakra_et.files import read_files
 from chakra_et.io.output import is_standard_output, write_json
 from chakra_et.model import TraceSet
 from chakra_et.passes import Cured, cure, write_for_astra_sim
-from chakra_et.search import trace_files
 from chakra_et.validators import Severity
 
 EXAMPLES: Final = {
@@ -82,17 +81,17 @@ def fix_command(
         )
     if target is not None:
         expect_directory(output)
-    found = trace_files(path)
     split_ns = None if split_us is None else round(split_us * 1000)
     with working("curing"):
-        traces = TraceSet({rank: read(file) for rank, file in found.items()})
+        found = read_files(path)
+        traces = TraceSet({rank: trace for rank, (_, trace) in found.items()})
         cured = cure(traces, target and target.value, host=host.value, cut=cut, split_ns=split_ns)
-    name = prefix or next(iter(found.values())).name.split(".")[0]
+    names = {rank: file.name for rank, (file, _) in found.items()}
+    name = prefix or next(iter(names.values())).split(".")[0]
     if target is not None:
         with working("writing"):
             write_for_astra_sim(cured.traces, output, name, force)
     else:
-        names = {rank: file.name for rank, file in found.items()}
         write_ranks(cured.traces, output, names, name, force)
     if not quiet:
         console = console_for(stderr=is_standard_output(output))

@@ -18,6 +18,7 @@ from chakra_et.errors import ChakraError
 from chakra_et.estimate.copies import Copies
 from chakra_et.estimate.table import Task, Tasks, tasks_of
 from chakra_et.graph import edge_rows
+from chakra_et.shown import several
 
 NO_TASK = -1
 
@@ -127,7 +128,10 @@ def _meetings(copies: Copies, found: list[Tasks], first: Rows) -> Iterator[list[
     for key in {**sends, **receives}:
         here, there = sends.get(key, []), receives.get(key, [])
         if len(here) != len(there):
-            raise _unmatched(f"{len(here)} sends and {len(there)} receives with tag {key[2]}")
+            raise _unmatched(
+                f"{several(len(here), 'send', 'sends')} and "
+                f"{several(len(there), 'receive', 'receives')} with tag {key[2]}"
+            )
         yield from ([a, b] for a, b in zip(here, there, strict=True))
     for group, of_program in calls.items():
         programs = {_program(copies, rank) for rank in group}
@@ -156,5 +160,6 @@ def _program(copies: Copies, rank: int) -> int:
 def _unmatched(what: str) -> ChakraError:
     return ChakraError(
         f"{what} have no counterpart on other ranks",
-        remedy="chakra validate DIR says which; take manifest.json away to go rank by rank.",
+        remedy="chakra validate says which. Where manifest.json calls ranks copies of others, take "
+        "it away to go rank by rank.",
     )

@@ -82,7 +82,7 @@ def missing_parent(node: int, parent: int) -> FeederError:
         f"node {node} waits for node {parent}, which is not in the trace",
         node=node,
         other=parent,
-        remedy="Repair the trace, or open it with missing_parent='drop'.",
+        remedy="Repair the trace, or open it with missing_parent='drop' (--missing-parent drop).",
     )
 
 
@@ -92,7 +92,7 @@ def self_edge(node: int) -> FeederError:
         Code.SELF_EDGE,
         f"node {node} waits for itself",
         node=node,
-        remedy="Repair the trace, or open it with self_edge='drop'.",
+        remedy="Repair the trace, or open it with self_edge='drop' (--self-edge drop).",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from chakra_et.errors import ChakraError
 from chakra_et.model import Trace, TraceSet
+from chakra_et.shown import several
 from chakra_et.validators import RULES, Profile, Severity, run_rules
 from chakra_et.validators.inputs import from_traces
 
@@ -66,7 +67,8 @@ class Pass:
         if broken:
             rule, count, evidence = broken[0]
             raise ChakraError(
-                f"{self.name} cannot work: {count} findings of {rule}; the first: {evidence}",
+                f"{self.name} cannot work: {several(count, 'finding', 'findings')} of {rule}; "
+                f"the first: {evidence}",
                 remedy=RULES[rule].cure,
             )
         return self.run(traces)

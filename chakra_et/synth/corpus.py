@@ -20,9 +20,10 @@ from chakra_et.columns import Mask, Rows, no_rows
 from chakra_et.definitions import NodeType
 from chakra_et.errors import ChakraError
 from chakra_et.model import TraceSet
+from chakra_et.shown import number_of, several
 from chakra_et.synth.chain import EXACT_KIND, MASTER_KIND, TURN_KIND, Sequences
 from chakra_et.synth.tokens import PeerOffset, Rank, Token, Vocabulary, atoms_of
-from chakra_et.synth.view import ABSENT, RankView, view_of
+from chakra_et.synth.view import ABSENT, MESSAGES, RankView, view_of
 from chakra_et.synth.worlds import PURPOSES, WHOLE, Kin, World, find_grid, kin_of
 
 BEGIN = -1
@@ -154,13 +155,20 @@ def _peers(views: list[RankView], grid: Grid) -> tuple[list[PeerOffset], list[Ro
     rows = []
     for view in views:
         place = np.full(len(view), ABSENT, np.int64)
+        untold = np.isin(view.type, MESSAGES) & (view.peer == ABSENT)
+        if untold.any():
+            raise ChakraError(
+                f"{several(int(untold.sum()), 'message', 'messages')} of rank {view.rank} "
+                "without the rank of the other side",
+                remedy="Convert all ranks of the run together: the others tell it.",
+            )
         for row in np.flatnonzero(view.peer != ABSENT).tolist():
             peer = int(view.peer[row])
             if peer >= grid.world_size:
                 raise ChakraError(
-                    f"rank {view.rank} sends to or receives from rank {peer}, of "
-                    f"{grid.world_size} ranks",
-                    remedy="See `chakra validate`, and mend the set first.",
+                    f"rank {view.rank} sends to or receives from rank {peer}, but the "
+                    f"set has {number_of(grid.world_size, 'rank')}",
+                    remedy="Name the traces of all ranks; `chakra validate` finds what is wrong.",
                 )
             steps = tuple(
                 (axis, _signed(int(grid.coordinate(axis, peer) - grid.coordinate(axis, view.rank)),

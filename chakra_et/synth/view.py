@@ -18,7 +18,8 @@ from chakra_et.recording.libraries import STEP
 from chakra_et.synth.families import operator_family
 from chakra_et.synth.phases import phases_of
 
-COMMUNICATION: Final = (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
+MESSAGES: Final = (NodeType.COMM_SEND, NodeType.COMM_RECV)
+COMMUNICATION: Final = (NodeType.COMM_COLL, *MESSAGES)
 SIZES: Final = ("num_ops", "tensor_size", "comm_size")
 """Attributes that are sizes or amounts of work."""
 ABSENT: Final = -1

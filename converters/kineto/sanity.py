@@ -44,8 +44,7 @@ def quarantine(device: DeviceTrace) -> DeviceTrace:
         duration[open_ended] = np.maximum(end - device.start_ns[open_ended], 0)
         device.warnings.append(
             f"{several(len(open_ended), 'operation', 'operations')} "
-            "had not ended when the recording did; "
-            "they were taken to end with it"
+            "had not ended when the recording did: taken to end with it"
         )
     if not wrong.any():
         return device

@@ -24,6 +24,7 @@ import chakra_et
 from chakra_et.cli import app, progress
 from chakra_et.cli.app import FIRST_STEPS, GROUPS, VERBS, command_line
 from chakra_et.cli.terminal import console_for
+from chakra_et.definitions import NodeType
 
 sys.path.insert(0, str(ROOT / "tools"))
 reference = importlib.import_module("cli_reference")
@@ -319,6 +320,14 @@ def test_fix_says_when_there_was_nothing_to_cure(tmp_path: Path) -> None:
     assert done.code == 0, done.output
     assert "there was nothing to fix" in done.output
     assert (tmp_path / "fixed.et").read_bytes() == (tmp_path / "t.0.et").read_bytes()
+
+
+def test_fix_takes_the_rank_that_a_trace_tells_whatever_its_name(tmp_path: Path) -> None:
+    """Rank 1 sends to rank 0: were it taken for rank 0, it would send to itself."""
+    send = node(1, NodeType.COMM_SEND, comm_dst=0, comm_src=1, comm_tag=0, comm_size=8)
+    chakra_et.write(trace(send, rank=1), tmp_path / "other.et")
+    done = chakra("fix", tmp_path / "other.et", "-o", tmp_path / "fixed.et")
+    assert "ET214" not in done.output
 
 
 def test_a_network_for_one_rank_does_nothing_and_says_so(run: Path) -> None:

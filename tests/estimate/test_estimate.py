@@ -234,7 +234,7 @@ def test_a_message_without_an_end() -> None:
         return run
 
     one, two = (Workload(rank=2).traces(work(count)) for count in (1, 2))
-    with pytest.raises(ChakraError, match="0 sends and 1 receives"):
+    with pytest.raises(ChakraError, match="0 sends and 1 receive with"):
         Case(copies_of_traces({0: one[0], 1: two[1]}), PEAKS)
 
 

@@ -259,6 +259,12 @@ def test_nothing_to_learn_is_an_error() -> None:
         fit([trained()], learner="magic")
 
 
+def test_a_message_without_its_other_side_is_an_error() -> None:
+    alone = trace(node(1, NodeType.COMM_SEND, comm_size=8), rank=0)
+    with pytest.raises(ChakraError, match="1 message of rank 0 without the rank of the other side"):
+        fit([TraceSet({0: alone})])
+
+
 def test_a_cycle_is_an_error() -> None:
     circle = trace(node(1, deps=(2,)), node(2, deps=(1,)), rank=0)
     with pytest.raises(ChakraError, match="cycle"):

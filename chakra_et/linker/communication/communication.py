@@ -233,7 +233,7 @@ def _suspects(views: Views, carriers: Carriers) -> list[str]:
     return [
         f"{several(len(rows), 'kernel seems', 'kernels seem')} "
         "to communicate without a collective library "
-        f"({', '.join(names)}); what they send is unknown, so they count as compute"
+        f"({', '.join(names)}); what is sent is unknown: compute, as far as the files tell"
     ]
 
 

@@ -97,7 +97,7 @@ def launch_warnings(table: Activities, device: DeviceTrace) -> list[str]:
         warnings.append(
             f"{several(len(orphans), 'device event has', 'device events have')} "
             "no launching call in the profile (launched before "
-            f"it began, or not recorded); they are kept, in the order of their streams{graphs}"
+            f"it began, or not recorded) and only the order of a stream{graphs}"
         )
     calls = np.flatnonzero(table.role == Role.CALL)
     launching = np.zeros(len(table), np.bool_)

@@ -43,6 +43,6 @@ def end_at_readers(table: Activities, data: EdgeList, workers: Workers) -> list[
     table.end_ns[transfers[cut]] = first[cut]
     return [
         f"{several(int(np.count_nonzero(cut)), 'transfer was', 'transfers were')} "
-        "still open when what they had brought was read, "
-        f"for up to {late.max() / 1000:.0f} us; they end where their first reader begins"
+        f"still open when the data was read, for up to {late.max() / 1000:.0f} us; "
+        "each ends where its first reader begins"
     ]

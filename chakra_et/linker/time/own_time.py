@@ -269,16 +269,16 @@ def late_warnings(table: Activities, streams: StreamOrder, own: OwnTime) -> list
     if streams.overlaps:
         warnings.append(
             f"{several(streams.overlaps, 'device activity starts', 'device activities start')} "
-            "before their predecessor on the stream "
-            "has ended; they wait for most of it, or for the last one that had"
+            "before the one before on the stream has ended: a wait for most of that, or for the "
+            "last one that had ended, stands for it"
         )
     starts = "device activity starts", "device activities start"
-    known = "than all that they are known to wait for"
+    known = "than all known waits end"
     late, held = own.late_ns[table.work], own.contention_ns
     if late.any():
         warnings.append(
             f"{several(int(np.count_nonzero(late)), *starts)} more than {LAG_NS // 1000} us later "
-            f"{known}, {late.sum() / 1e6:.3f} ms together; the files do not show what held them"
+            f"{known}, {late.sum() / 1e6:.3f} ms together; the files do not show why"
         )
     if held.any():
         warnings.append(

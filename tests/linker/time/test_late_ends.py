@@ -78,8 +78,8 @@ def test_it_ends_where_its_first_reader_begins(tmp_path: Path, starts: tuple[flo
     for place in range(len(starts)):
         assert ("gloo:all_reduce", "data", STORAGE) in edges_into(result, f"aten::read{place}")
     assert told(result) == [
-        "1 transfer was still open when what they had brought was read, "
-        f"for up to {1000 - starts[0]} us; they end where their first reader begins"
+        "1 transfer was still open when the data was read, "
+        f"for up to {1000 - starts[0]} us; each ends where its first reader begins"
     ]
     assert replay(result.trace).figures[0].span_error == 0
 
