@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from chakra_et.errors import OutputError
+from chakra_et.io.json_text import from_json
 from chakra_et.io.output import move_output, staging_directory, write_json
 from chakra_et.io.protected import refuse_input
 
@@ -162,7 +163,7 @@ def _read(target: Path) -> Manifest:
 def manifest_in(data: bytes) -> Manifest:
     """The manifest in the bytes of a file; an empty one if they are none."""
     try:
-        return msgspec.json.decode(data, type=Manifest)
+        return from_json(data, type=Manifest)
     except msgspec.DecodeError:
         return Manifest()
 

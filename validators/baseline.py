@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from chakra_et.errors import FormatError
-from chakra_et.io.json_text import to_json
+from chakra_et.io.json_text import from_json, to_json
 from chakra_et.io.output import atomic_output
 from chakra_et.io.source import read_all
 from chakra_et.validators.engine import Validation
@@ -47,7 +47,7 @@ def write_baseline(result: Validation, path: Path) -> None:
 def read_baseline(path: Path) -> Baseline:
     """Read a baseline file. Raises FormatError for a file that is none."""
     try:
-        return msgspec.json.decode(read_all(path), type=Baseline)
+        return from_json(read_all(path), type=Baseline)
     except msgspec.DecodeError as error:
         raise FormatError(
             f"not a baseline: {error}", path=path, remedy="Write one with --write-baseline."

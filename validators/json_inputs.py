@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.io.json_text import from_json
 from chakra_et.io.memory import collection_paused
 from chakra_et.schema_files import schema_file
 from chakra_et.validators.finding import Finding, Hits
@@ -49,7 +50,7 @@ def json_facts(path: Path, schema: str, data: bytes) -> JsonFacts:
     """Check the JSON document `data` of the file at `path` against a schema of `schema/`."""
     try:
         with collection_paused():
-            document = msgspec.json.decode(data)
+            document = from_json(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return JsonFacts(path, schema, [("", f"not valid JSON: {error}")], 0, 0)
     if isinstance(document, list):

@@ -17,6 +17,7 @@ import msgspec
 
 from chakra_et.analyze.segments import Segments, Span, segments_of
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.json_text import from_json
 from chakra_et.io.source import blocks, read_all
 
 _HEAD: Final = 1 << 16
@@ -132,7 +133,7 @@ def _records(data: bytes, file: Path) -> _Found:
 
 def _decoded(data: bytes, kind: Any, file: Path, number: int) -> Any:
     try:
-        return msgspec.json.decode(data, type=kind)
+        return from_json(data, type=kind)
     except msgspec.DecodeError as error:
         raise _wrong(str(error), file, number) from error
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace
 from chakra_et.workloads.model import Model, load_model, model_names
 
@@ -78,7 +79,7 @@ def _pair(a: int, b: int) -> tuple[int, int]:
 def _shapes(text: bytes) -> list[list[int]]:
     """All shapes in the text of a node's inputs, lists of tensors opened."""
     try:
-        items = msgspec.json.decode(text) if text else []
+        items = from_json(text) if text else []
     except msgspec.DecodeError:
         return []
     found: list[list[int]] = []

@@ -14,6 +14,7 @@ from chakra_et.anonymise.pseudonyms import PSEUDONYM, PUBLIC
 from chakra_et.anonymise.rules import PHASES
 from chakra_et.anonymise.values import TYPE
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace
 from chakra_et.version import PRODUCER
 
@@ -106,7 +107,7 @@ def _is_public(text: str) -> bool:
 
 def _known_types(text: str) -> bool:
     try:
-        items = msgspec.json.decode(text)
+        items = from_json(text)
     except msgspec.DecodeError:
         return False
     return isinstance(items, list) and all(
@@ -116,7 +117,7 @@ def _known_types(text: str) -> bool:
 
 def _names_of_groups(text: str) -> list[str]:
     try:
-        groups = msgspec.json.decode(text)
+        groups = from_json(text)
     except msgspec.DecodeError:
         return [text]
     found, waiting = [], [groups]

@@ -15,6 +15,7 @@ from chakra_et.columns import Rows
 from chakra_et.converters.kineto import split_processes
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import Input
+from chakra_et.io.json_text import from_json
 from chakra_et.pairing import Pair
 from chakra_et.recording import DeviceTrace, HostTrace, Kind, Role
 from chakra_et.recording.libraries import COMMUNICATION, STEP
@@ -143,7 +144,7 @@ def _manifest(files: list[Input], rank: int) -> dict[str, Any]:
     """The manifest beside the files; empty where there is none that can be read."""
     path = Path(files[0].path).parent / _MANIFEST.format(rank=rank)
     try:
-        content = msgspec.json.decode(path.read_bytes())
+        content = from_json(path.read_bytes())
     except (OSError, msgspec.DecodeError):
         return {}
     return content if isinstance(content, dict) else {}

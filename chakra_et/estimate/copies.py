@@ -19,6 +19,7 @@ from chakra_et.build.output import GROUP_FILE, MANIFEST
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.files import read, read_set
 from chakra_et.inputs import rank_in_name
+from chakra_et.io.json_text import from_json
 from chakra_et.io.source import read_all
 from chakra_et.model import Trace
 from chakra_et.search import names_in
@@ -125,7 +126,7 @@ def copies_of_set(path: Path) -> Copies:
 
 def _decode(path: Path, type: Any) -> Any:
     try:
-        return msgspec.json.decode(read_all(path), type=type)
+        return from_json(read_all(path), type=type)
     except msgspec.DecodeError as error:
         raise FormatError(
             str(error), path=path, remedy="Generate the set again, or take the file away."

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from chakra_et.build import DTYPES
 from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace
 
 _DTYPE_OF: Final = {f"Tensor({told})": name for name, (_, told) in DTYPES.items()}
@@ -118,9 +119,9 @@ class _Facts:
             return [], ""
         shapes, types = self._nodes.texts[code][1:3]
         try:
-            named = msgspec.json.decode(types, type=list[str])
+            named = from_json(types, type=list[str])
             return (
-                msgspec.json.decode(shapes, type=list[list[int]]),
+                from_json(shapes, type=list[list[int]]),
                 _DTYPE_OF.get(named[0], "") if named else "",
             )
         except msgspec.DecodeError:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import zstandard
 
 from chakra_et.errors import FormatError
+from chakra_et.io.json_text import from_json
 from chakra_et.io.last_part import LastPart
 
 FORMAT: Final = "chakra-et packed set 1"
@@ -141,7 +142,7 @@ def read_table(path: str | Path, archive: zipfile.ZipFile) -> SetTable:
 
 def _table(archive: zipfile.ZipFile) -> SetTable | None:
     try:
-        table = msgspec.json.decode(archive.read(TABLE), type=SetTable)
+        table = from_json(archive.read(TABLE), type=SetTable)
     except (KeyError, msgspec.DecodeError, *_BROKEN):
         return None
     return table if table.format == FORMAT else None

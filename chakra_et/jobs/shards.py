@@ -22,6 +22,7 @@ from chakra_et.conversion import Options
 from chakra_et.converters.formats import by_name
 from chakra_et.errors import ChakraError
 from chakra_et.inputs import Input
+from chakra_et.io.json_text import from_json
 from chakra_et.io.output import atomic_output
 from chakra_et.jobs.crew import Crew, Result
 from chakra_et.jobs.failures import Failure
@@ -226,7 +227,7 @@ def _manifests(parts: Parts) -> list[ShardManifest]:
 
 def _read(path: Path) -> ShardManifest | None:
     with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=ShardManifest)
+        return from_json(path.read_bytes(), type=ShardManifest)
     return None
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from chakra_et.codes import codes
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.io.json_text import from_json
 from chakra_et.kerneltimes.features import (
     BYTES,
     HOST,
@@ -185,7 +186,7 @@ def _device_names(trace: Trace) -> dict[int, str]:
     """The names of devices by number, as the profiler told them."""
     told = trace.metadata.get("device_properties")
     try:
-        listed = msgspec.json.decode(told if isinstance(told, str) else "[]")
+        listed = from_json(told if isinstance(told, str) else "[]")
     except msgspec.DecodeError:
         return {}
     return {

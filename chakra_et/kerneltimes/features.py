@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.build import DTYPES
+from chakra_et.io.json_text import from_json
 from chakra_et.tables.work import product_of, work_of
 
 FEATURES: Final = ("batch", "m", "n", "k", "flops", "bytes", "ranks")
@@ -82,7 +83,7 @@ def features_of_generated(operator: str, flops: int, moved_bytes: int, output: b
     row[FLOPS] = flops if flops >= 0 else np.nan
     row[BYTES] = moved_bytes if moved_bytes >= 0 else np.nan
     try:
-        (shape,) = msgspec.json.decode(output, type=list[list[int]])
+        (shape,) = from_json(output, type=list[list[int]])
     except (msgspec.DecodeError, ValueError):
         return row
     size = math.prod(shape)
@@ -95,7 +96,7 @@ def features_of_generated(operator: str, flops: int, moved_bytes: int, output: b
 def dtype_of(input_types: bytes) -> str:
     """The type of the first tensor among inputs, as `fp32`; its own name if it has no short one."""
     try:
-        types = msgspec.json.decode(input_types, type=list[str])
+        types = from_json(input_types, type=list[str])
     except msgspec.DecodeError:
         return ""
     for told in types:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from chakra_et.errors import FormatError
+from chakra_et.io.json_text import from_json
 from chakra_et.io.output import atomic_output
 from chakra_et.io.source import read_all
 from chakra_et.kerneltimes.features import FEATURES, Key
@@ -70,7 +71,7 @@ def _rows(samples: Samples) -> Iterator[_Row]:
 def read_samples(path: str | Path) -> Samples:
     """The samples of a table. Raises FormatError for what is none."""
     try:
-        found = msgspec.json.decode(read_all(path), type=_File)
+        found = from_json(read_all(path), type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FormatError(
             f"no table of kernel times: {error}",

@@ -7,8 +7,15 @@ from typing import Final
 
 import msgspec
 
+from chakra_et.errors import FormatError
+from chakra_et.io.json_text import from_json
+
 _DIGITS: Final = 18
 """More are no number of anything, and thousands Python refuses to convert."""
+
+
+class GroupsError(FormatError, ValueError):
+    """The process groups that a trace tells are no list of such."""
 
 
 class ProcessGroup(
@@ -46,6 +53,12 @@ def encode_groups(groups: Sequence[ProcessGroup]) -> str:
 def decode_groups(text: str) -> tuple[ProcessGroup, ...]:
     """The groups in the JSON text of the trace attribute `process_groups`.
 
-    Raises ValueError when the text is not such a list.
+    Raises GroupsError when the text is not such a list.
     """
-    return msgspec.json.decode(text.encode(), type=tuple[ProcessGroup, ...])
+    try:
+        return from_json(text, type=tuple[ProcessGroup, ...])
+    except msgspec.DecodeError as error:
+        raise GroupsError(
+            f"process_groups, an attribute of the trace, lists no process groups: {error}",
+            remedy="`chakra validate` says what is wrong with it; write the trace again.",
+        ) from error

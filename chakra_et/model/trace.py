@@ -61,7 +61,7 @@ class Trace(AsFrames):
 
     @property
     def groups(self) -> tuple[ProcessGroup, ...]:
-        """The process groups that this rank knows, from the metadata."""
+        """The process groups that this rank knows, from the metadata. Raises GroupsError."""
         text = self.metadata.get("process_groups")
         return decode_groups(text) if isinstance(text, str) else ()
 

@@ -15,6 +15,7 @@ import msgspec
 
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.guard import reading
+from chakra_et.io.json_text import from_json
 from chakra_et.io.last_part import LastPart
 from chakra_et.io.output import atomic_output
 from chakra_et.pack.columns import Columns, bytes_of
@@ -33,7 +34,7 @@ _LAST: Final = LastPart[tuple[bytes, Columns]]()
 def table_of(archive: zipfile.ZipFile) -> Table | None:
     """The table of a packed file; None for any other archive, or where a name leads elsewhere."""
     try:
-        table = msgspec.json.decode(archive.read(TABLE), type=Table)
+        table = from_json(archive.read(TABLE), type=Table)
     except _BROKEN:
         return None
     return table if table.format == FORMAT and is_part_of_a_name(table.prefix) else None

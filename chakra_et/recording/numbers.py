@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from chakra_et.io.json_text import from_json
+
 MOST_RANKS: Final = 1 << 20
 """No group has more; larger sizes are damage."""
 
@@ -55,7 +57,7 @@ def parse_ranks(value: Any) -> list[int]:
     """A list of ranks, as a list or as its text; dictionaries map ranks to places."""
     if isinstance(value, str):
         try:
-            value = msgspec.json.decode(value)
+            value = from_json(value)
         except msgspec.DecodeError:
             return []
     if isinstance(value, dict):

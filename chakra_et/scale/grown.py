@@ -14,6 +14,7 @@ from chakra_et.build import Workload
 from chakra_et.build.families import Family, number_families
 from chakra_et.build.grid import Grid
 from chakra_et.definitions import Kind
+from chakra_et.io.json_text import from_json
 from chakra_et.model import AttributeKey, Metadata, MetadataAttribute, ProcessGroup
 from chakra_et.model.groups import encode_groups
 from chakra_et.scale.families import Kin, grow
@@ -119,7 +120,7 @@ def _workload(
         return None, False
     text = texts.pop()
     try:
-        told = msgspec.json.decode(text if isinstance(text, str) else "", type=dict[str, Any])
+        told = from_json(text if isinstance(text, str) else "", type=dict[str, Any])
     except ValueError:
         return None, True
     dp = told.get("dp")

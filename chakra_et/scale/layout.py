@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-import msgspec
-
 from chakra_et.build.grid import Grid
 from chakra_et.errors import ChakraError
+from chakra_et.io.json_text import from_json
 from chakra_et.scale.families import Kin, placed_alike, spans
 from chakra_et.scale.roles import role_of_family, role_of_messages
 from chakra_et.scale.sources import Source
@@ -66,7 +65,7 @@ def _from_metadata(sources: Sequence[Source]) -> Grid | None:
     if texts or not isinstance(text, str):
         return None
     try:
-        return Grid(msgspec.json.decode(text.encode(), type=dict[str, int]))
+        return Grid(from_json(text.encode(), type=dict[str, int]))
     except ValueError:
         return None
 

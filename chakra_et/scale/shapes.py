@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from chakra_et.build.operation import DTYPES
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Nodes
 
 _BYTES: Final = {f"Tensor({called})": size for size, called in DTYPES.values()}
@@ -34,7 +35,7 @@ class Texts:
         if code < 0:
             return None
         try:
-            types = msgspec.json.decode(self._texts[code][_TYPES])
+            types = from_json(self._texts[code][_TYPES])
         except (msgspec.DecodeError, IndexError):
             return None
         return _BYTES.get(types[0]) if isinstance(types, list) and types else None
@@ -64,7 +65,7 @@ class Texts:
         if code < 0:
             return None
         try:
-            shapes = msgspec.json.decode(self._texts[code][_SHAPES])
+            shapes = from_json(self._texts[code][_SHAPES])
         except (msgspec.DecodeError, IndexError):
             return None
         return shapes if isinstance(shapes, list) else None

@@ -12,6 +12,7 @@ import numpy as np
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
+from chakra_et.io.json_text import from_json
 from chakra_et.model import TraceSet
 from chakra_et.synth.chain import (
     EXACT_KIND,
@@ -112,7 +113,7 @@ def _told_batch(traces: TraceSet) -> float | None:
         text = trace.metadata.get("workload")
         if isinstance(text, str):
             try:
-                told = msgspec.json.decode(text.encode())
+                told = from_json(text.encode())
             except msgspec.DecodeError:
                 return None
             value = told.get("global_batch") if isinstance(told, dict) else None

@@ -14,6 +14,7 @@ import numpy as np
 from chakra_et.build import Workload
 from chakra_et.build.grid import Grid
 from chakra_et.errors import ChakraError
+from chakra_et.io.json_text import from_json
 from chakra_et.model import TraceSet
 
 PURPOSES: Final = ("tp", "cp", "ep", "edp", "dp", "pp", "embedding")
@@ -132,7 +133,7 @@ def find_grid(traces: TraceSet, groups: Iterable[GroupKey]) -> Grid:
     text = next(iter(told)) if len(told) == 1 else None
     if isinstance(text, str):
         try:
-            axes = msgspec.json.decode(text.encode(), type=dict[str, int])
+            axes = from_json(text.encode(), type=dict[str, int])
             grid = Grid({name: n for name, n in axes.items() if n > 1 and name.isidentifier()})
             if grid.world_size == size and grid.axes:
                 return _public(grid)

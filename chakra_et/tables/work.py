@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from chakra_et.io.json_text import from_json
 from chakra_et.recording.libraries import element_bytes
 
 Shapes: TypeAlias = list[Any]
@@ -89,7 +90,7 @@ def _flops(name: str, inputs: Shapes, outputs: Shapes) -> int | None:
 
 def _lists(text: bytes) -> list[Any]:
     try:
-        found = msgspec.json.decode(text)
+        found = from_json(text)
     except msgspec.DecodeError:
         return []
     return found if isinstance(found, list) else []

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.errors import ChakraError
+from chakra_et.io.json_text import from_json
 from chakra_et.kerneltimes import Calls, KernelTimes, Provenance, calls_of, samples_of
 from chakra_et.kerneltimes.features import HOST, LINKS
 from chakra_et.model import Trace, TraceSet
@@ -180,7 +181,7 @@ def _occur(trace: Trace, lengths: Mapping[int, int]) -> bool:
 def _changed(text: bytes, lengths: Mapping[int, int]) -> bytes:
     """Shapes with other lengths; as they were where none changes."""
     try:
-        shapes = msgspec.json.decode(text)
+        shapes = from_json(text)
     except msgspec.DecodeError:
         return text
     changed = _mapped(shapes, lengths)

@@ -10,6 +10,7 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.converters.kineto.shapes import operands_of
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.io.json_text import from_json
 from chakra_et.kernel import kernel
 from chakra_et.recording import DeviceTrace, Facts, Kind, Operands, Role, Sparse, Waits
 from chakra_et.recording.libraries import (
@@ -102,7 +103,7 @@ def _telling(args: list[str], rows: Rows) -> list[int]:
 
 def _decoded(args: str) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(args)
+        found = from_json(args)
     except (msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -182,7 +183,7 @@ def _waits(device: DeviceTrace) -> Waits:
 
 def _wait_args(args: str) -> _WaitArgs:
     try:
-        return msgspec.json.decode(args or "{}", type=_WaitArgs)
+        return from_json(args or "{}", type=_WaitArgs)
     except msgspec.DecodeError:
         return _WaitArgs()
 
@@ -210,7 +211,7 @@ def _to_pageable(device: DeviceTrace, copies: Rows) -> Rows:
 
 def _says_pageable(args: str) -> bool:
     try:
-        copy = msgspec.json.decode(args, type=_CopyArgs)
+        copy = from_json(args, type=_CopyArgs)
     except (msgspec.DecodeError, RecursionError):
         return False
     # Whatever the direction is called, it begins with where the copy comes from.

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from chakra_et.converters.process_groups import group_entry
+from chakra_et.io.json_text import from_json
 from chakra_et.recording import GroupEntry
 
 NODE_NAME: Final = "## process_group:init ##"
@@ -19,7 +20,7 @@ _WALKER: Final = json.JSONDecoder(strict=False)
 def groups_in(values: bytes) -> list[GroupEntry]:
     """The groups that a node lists in its first input."""
     try:
-        entries = _entries(msgspec.json.decode(values)[0])
+        entries = _entries(from_json(values)[0])
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):
         return []
     found = (group_entry(entry, _SOURCE) for entry in entries)
@@ -29,7 +30,7 @@ def groups_in(values: bytes) -> list[GroupEntry]:
 def _entries(text: str) -> list[Any]:
     """The groups in a list, also in one that PyTorch cut after some thousand characters."""
     try:
-        entries = msgspec.json.decode(text)
+        entries = from_json(text)
     except msgspec.DecodeError:
         entries = []
         at = text.find("{")

@@ -17,6 +17,7 @@ from chakra_et.benchmark.comms.call import ROOTED
 from chakra_et.converters.pytorch.requests import read_request
 from chakra_et.converters.pytorch.values import decoded, tensors
 from chakra_et.definitions import EdgeKind
+from chakra_et.io.json_text import from_json
 from chakra_et.model import NodeIO, Trace
 from chakra_et.recording.libraries import ANNOTATION, RECORD, REQUEST, operation
 from chakra_et.recording.numbers import is_int
@@ -111,7 +112,7 @@ def _by_attributes(trace: Trace, row: int, found: Details) -> None:
 def _numbers(text: str | None) -> list[int]:
     """The whole numbers of a JSON list."""
     try:
-        values = msgspec.json.decode(text or "[]")
+        values = from_json(text or "[]")
     except msgspec.DecodeError:
         return []
     return values if isinstance(values, list) and all(map(is_int, values)) else []

@@ -19,6 +19,7 @@ from chakra_et.columns import Mask, Rows, TextCodes
 from chakra_et.converters.pytorch.tensors import tensors_in
 from chakra_et.definitions import CollectiveType, EdgeKind, NodeType
 from chakra_et.graph import Adjacency
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace
 from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import MissedError
@@ -197,7 +198,7 @@ def _accumulated(trace: Trace, place: Rows) -> Mask:
 def _largest(text: tuple[bytes, ...]) -> int:
     """Bytes of the largest tensor in a text of shapes and types; 0 where it tells none."""
     try:
-        shapes, types = msgspec.json.decode(text[1]), msgspec.json.decode(text[2])
+        shapes, types = from_json(text[1]), from_json(text[2])
     except (msgspec.DecodeError, IndexError):
         return 0
     sizes = (

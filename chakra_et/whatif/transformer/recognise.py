@@ -17,6 +17,7 @@ import numpy as np
 
 from chakra_et.build import DTYPES
 from chakra_et.build.grid import Grid
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace, TraceSet
 from chakra_et.validators.view import ABSENT
 from chakra_et.whatif.edit import MissedError
@@ -170,7 +171,7 @@ def _name_of(trace: Trace) -> str:
     """What a set calls its model, for people. Nothing else is taken from what it says of itself."""
     text = trace.metadata.get("workload")
     try:
-        return str(msgspec.json.decode(str(text))["model"]["name"])
+        return str(from_json(str(text))["model"]["name"])
     except (msgspec.DecodeError, KeyError, TypeError):
         return "recognised"
 

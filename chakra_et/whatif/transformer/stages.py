@@ -15,6 +15,7 @@ from chakra_et.build.grid import Grid
 from chakra_et.columns import Mask
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.errors import ChakraError
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace, TraceSet
 from chakra_et.scale.families import find_kin
 from chakra_et.scale.layout import find_layout
@@ -159,8 +160,8 @@ def _shapes(texts: Any, code: int) -> tuple[tuple[Shape, ...], list[str]]:
     if code < 0:
         return (), []
     try:
-        shapes = msgspec.json.decode(texts[code][_SHAPES], type=list[tuple[int, ...]])
-        types = msgspec.json.decode(texts[code][_TYPE], type=list[str])
+        shapes = from_json(texts[code][_SHAPES], type=list[tuple[int, ...]])
+        types = from_json(texts[code][_TYPE], type=list[str])
     except (msgspec.DecodeError, IndexError):
         return (), []
     return tuple(shapes), types

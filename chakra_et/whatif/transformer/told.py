@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from chakra_et.errors import ChakraError
+from chakra_et.io.json_text import from_json
 from chakra_et.model import Trace, TraceSet
 from chakra_et.workloads.plan import Phase, Plan
 
@@ -24,7 +25,7 @@ def told_plan(traces: TraceSet) -> Plan | None:
 
 def _read(trace: Trace) -> Plan | None:
     try:
-        told = msgspec.json.decode(str(trace.metadata.get("workload")))
+        told = from_json(str(trace.metadata.get("workload")))
         return msgspec.convert(told, Plan) if told["kind"] == "llm" else None
     except (msgspec.MsgspecError, KeyError, TypeError, ChakraError):
         return None
