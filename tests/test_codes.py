@@ -1,10 +1,12 @@
 """Numbers in place of values: ranks, keys of rows, distinct values; columns that grow."""
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.codes import codes, distinct, order_of, row_keys
+from chakra_et.codes import codes, distinct, order_of, row_keys, search_rows
 from chakra_et.columns import EVER, NEVER, Growing
 
 NUMBER = st.one_of(
@@ -60,3 +62,10 @@ def test_a_growing_column_holds_all_pieces_in_order(pieces):
 def test_an_order_is_that_of_rows_and_keeps_equal_ones(rows):
     expected = sorted(range(len(rows)), key=lambda place: rows[place])
     assert order_of(*columns(rows)).tolist() == expected
+
+
+@given(ROWS, ROWS, st.sampled_from(["left", "right"]))
+def test_rows_are_searched_in_ordered_ones(rows, wanted, side):
+    bisect = {"left": bisect_left, "right": bisect_right}[side]
+    found = search_rows(tuple(columns(sorted(rows))), tuple(columns(wanted)), side).tolist()
+    assert found == [bisect(sorted(rows), row) for row in wanted]

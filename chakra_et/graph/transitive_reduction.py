@@ -114,13 +114,12 @@ def implied(
     if not asked.any():
         return result
     across = np.flatnonzero(within & ~linked)
-    outdone = _outdone(chain, source[across], target[across])
-    result[across[outdone]] = asked[across[outdone]]
-    across = across[~outdone]
-    asked = asked & ~result
+    asked = asked[across] & _beside_others(source[across], target[across], linked, source, target)
     if not asked.any():
         return result
-    asked = asked[across] & _beside_others(source[across], target[across], linked, source, target)
+    outdone = _outdone(chain, source[across], target[across])
+    result[across[outdone]] = asked[outdone]
+    across, asked = across[~outdone], asked[~outdone]
     result[across[_reached(chain, source[across], target[across], asked)]] = True
     return result
 

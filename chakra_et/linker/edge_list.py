@@ -47,7 +47,8 @@ class EdgeList:
 
     def select(self, chosen: Mask) -> EdgeList:
         """Some of the edges."""
-        return EdgeList(self.kind, self.source[chosen], self.target[chosen], self.evidence[chosen])
+        places = np.flatnonzero(chosen)
+        return EdgeList(self.kind, self.source[places], self.target[places], self.evidence[places])
 
     def __len__(self) -> int:
         return len(self.source)

@@ -26,6 +26,7 @@ NAME: Final = "time_parts"
 GAP: Final = -1
 """The owner of time in which a thread does nothing that was recorded: mostly Python's."""
 _GAP: Final = "gap"
+_AS_LONG_AS_GAP: Final = np.uint64(100)
 _ANNOTATION: Final = "user_annotation"
 _PARTS: Final = re.compile(r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}")
 _MANY: Final = 4096
@@ -89,7 +90,7 @@ class TimeParts:
     @property
     def of_others(self) -> TimeParts:
         """The parts that are not the own ones of nodes, and last: those that a file tells."""
-        told = ~self.own & (self.ns > 0)
+        told = np.flatnonzero(~self.own & (self.ns > 0))
         return TimeParts(self.node[told], self.owner[told], self.ns[told])
 
     def moved(self, new_row: Rows) -> TimeParts:
@@ -161,17 +162,17 @@ def _in_words(
     ids: npt.NDArray[np.uint64], gaps: npt.NDArray[np.bool_], ns: Rows, first: Rows
 ) -> list[str]:
     """What the attribute says of parts, of which a node's own begin at each place in `first`."""
-    numbers: list[int | None] = [None] * (2 * len(ns))
-    numbers[::2], numbers[1::2] = ids.tolist(), ns.tolist()
-    for place in np.flatnonzero(gaps).tolist():
-        numbers[2 * place] = None
+    numbers = np.stack((np.where(gaps, _AS_LONG_AS_GAP, ids), ns.view(np.uint64)), axis=1)
     # An encoder writes all numbers at once; what stands between them is changed afterwards.
-    said = np.frombuffer(bytearray(msgspec.json.encode(numbers)), np.uint8)
+    said = np.frombuffer(bytearray(msgspec.json.encode(numbers.ravel().tolist())), np.uint8)
     commas = np.flatnonzero(said == ord(","))
+    begin = np.append(0, commas[1::2])[gaps] + 1
+    for place, letter in enumerate(_GAP.encode()):
+        said[begin + place] = letter
     said[commas] = ord(" ")
     said[commas[::2]] = ord(":")
     said[commas[2 * first[1:] - 1]] = ord("\n")
-    return said[1:-1].tobytes().decode("ascii").replace("null", _GAP).split("\n")
+    return said[1:-1].tobytes().decode("ascii").split("\n")
 
 
 def unreadable(nodes: Nodes) -> Rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import row_keys
+from chakra_et.codes import order_of, search_rows
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -51,10 +51,9 @@ def find_launches(table: Activities, device: DeviceTrace) -> Rows:
     calls, ids = calls[ids > 0], ids[ids > 0]
     if len(calls) == 0 or len(work) == 0:
         return launch
-    key = row_keys(np.append(ids, wanted), np.append(table.start_ns[calls], table.start_ns[work]))
-    mine, theirs = key[: len(calls)], key[len(calls) :]
-    order = np.argsort(mine, kind="stable")
-    behind = np.searchsorted(mine[order], theirs, "right")
+    order = order_of(ids, table.start_ns[calls])
+    made = ids[order], table.start_ns[calls[order]]
+    behind = search_rows(made, (wanted, table.start_ns[work]))
     last, first = np.maximum(behind - 1, 0), np.minimum(behind, len(calls) - 1)
     place = np.where((behind > 0) & (ids[order[last]] == wanted), last, first)
     launch[work] = np.where(ids[order[place]] == wanted, calls[order[place]], NO_ROW)

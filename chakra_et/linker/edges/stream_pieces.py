@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import row_keys
+from chakra_et.codes import search_rows
 from chakra_et.columns import Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.carriers import Carriers
@@ -21,10 +21,9 @@ def stream_piece_edges(table: Activities, streams: StreamOrder, carriers: Carrie
     """
     other = carriers.lane != table.lane[carriers.into]
     into, lane, start = carriers.into[other], carriers.lane[other], carriers.start_ns[other]
-    order, count = streams.order, len(streams.order)
-    key = row_keys(np.append(table.lane[order], lane), np.append(table.start_ns[order], start))
+    order = streams.order
     # Within a lane the order is that of starts; lanes ascend.
-    place = np.searchsorted(key[:count], key[count:])
+    place = search_rows((table.lane[order], table.start_ns[order]), (lane, start), "left")
     before, after = _on(table, order, place - 1, lane), _on(table, order, place, lane)
     pairs = []
     for neighbour, leads in ((before, True), (after, False)):

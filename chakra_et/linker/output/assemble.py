@@ -245,8 +245,9 @@ def _attributes(
 def _add_integers(
     attributes: AttributeTable, name: str, rows: Rows, values: Any, absent: int | None = None
 ) -> None:
-    if absent is not None and (values == absent).any():
-        rows, values = rows[values != absent], values[values != absent]
+    if absent is not None:
+        told = np.flatnonzero(values != absent)
+        rows, values = rows[told], values[told]
     attributes.add(name, Kind.INT64, values, rows)
 
 

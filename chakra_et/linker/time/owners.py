@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import row_keys
+from chakra_et.codes import search_rows
 from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
@@ -37,17 +37,18 @@ def moments(table: Activities) -> Moments:
     until = np.where(last, NEVER, np.append(start[1:], 0)[: len(order)])
     slot, owner, now = np.arange(len(order)), order, start
     first = np.flatnonzero(np.append(True, last[:-1])[: len(order)])
-    found = [(first, np.full(len(first), GAP), np.full(len(first), EVER))]
+    found = [(first, np.full(len(first), NO_ROW), np.full(len(first), EVER))]
+    ends = np.append(table.end_ns, NEVER)  # which is that of `NO_ROW`
     while len(slot):
         # What is open when nothing else begins lasts to its end, then its caller has the time.
-        end = np.where(owner == NO_ROW, NEVER, np.maximum(table.end_ns[owner], now))
-        takes = end > now
-        named = np.where(owner == NO_ROW, GAP, owner)
-        found.append((slot[takes], named[takes], now[takes]))
-        more = end < until[slot]
+        end = np.maximum(ends[owner], now)
+        takes = np.flatnonzero(end > now)
+        found.append((slot[takes], owner[takes], now[takes]))
+        more = np.flatnonzero(end < until[slot])
         slot, owner, now = slot[more], table.nested_in[owner[more]], end[more]
     slots, owners, begins = (np.concatenate(part) for part in zip(*found, strict=True))
     del found  # Long recordings have many pieces.
+    owners[owners == NO_ROW] = GAP
     # What one slot holds was found in the order of time.
     by_time = np.argsort(slots, kind="stable")
     return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
@@ -81,14 +82,9 @@ def owned_parts(table: Activities, pieces: Moments, begin_ns: Rows, end_ns: Rows
     """
     rows = table.host_order
     rows = rows[end_ns[rows] > begin_ns[rows]]
-    lane = np.concatenate((pieces.lane, table.lane[rows], table.lane[rows]))
-    time = np.concatenate((pieces.begin_ns, begin_ns[rows], end_ns[rows]))
-    key = row_keys(lane, time)
-    del lane, time
-    count = len(pieces.lane)
-    first = np.searchsorted(key[:count], key[count : count + len(rows)], "right") - 1
-    after = np.searchsorted(key[:count], key[count + len(rows) :], "left")
-    del key
+    lane, timelines = table.lane[rows], (pieces.lane, pieces.begin_ns)
+    first = search_rows(timelines, (lane, begin_ns[rows])) - 1
+    after = search_rows(timelines, (lane, end_ns[rows]), "left")
     each = after - first
     node = np.repeat(rows, each)
     piece = np.repeat(first - np.cumsum(each) + each, each) + np.arange(len(node))

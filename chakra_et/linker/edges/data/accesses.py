@@ -47,7 +47,7 @@ class Accesses:
     def __len__(self) -> int:
         return len(self.node)
 
-    def select(self, chosen: Rows | Mask) -> Accesses:
+    def select(self, chosen: Rows) -> Accesses:
         """Some of the accesses."""
         return Accesses(**{name: column[chosen] for name, column in vars(self).items()})
 
@@ -65,7 +65,7 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     idle = seen & ~launched
     found.told &= ~idle
     used = (found.writes | ~idle) & ~_done_by_callees(found, tree, seen, launched)
-    found = found.select(used)
+    found = found.select(np.flatnonzero(used))
     when = np.where(found.writes, 2 * tree.last_begun[found.node] + 1, 2 * tree.begun[found.node])
     return found.select(order_of(found.memory, when, -tree.begun[found.node]))
 

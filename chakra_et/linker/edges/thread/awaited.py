@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import order_of
+from chakra_et.codes import order_of, search_rows
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows, no_rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers, around
-from chakra_et.linker.edges.thread.lanes import search_in_lanes
 
 
 @dataclass
@@ -83,7 +82,7 @@ def _next_starts(table: Activities, lanes: Rows, times_ns: Rows) -> Rows:
     """The first place of the host order on each lane from a time on, or `NO_ROW`."""
     order = table.host_order
     lane = table.lane[order]
-    place = search_in_lanes(lane, table.start_ns[order], lanes, times_ns, "left")
+    place = search_rows((lane, table.start_ns[order]), (lanes, times_ns), "left")
     found = place < len(order)
     found &= lane[np.minimum(place, len(order) - 1)] == lanes
     return np.where(found, place, NO_ROW)
@@ -94,7 +93,7 @@ def _last_ends(table: Activities, lanes: Rows, times_ns: Rows) -> Rows:
     does = table.host_order[~table.annotates[table.host_order]]
     does = does[order_of(table.lane[does], table.end_ns[does])]
     lane, end = table.lane[does], table.end_ns[does]
-    place = search_in_lanes(lane, end, lanes, times_ns, "right") - 1
+    place = search_rows((lane, end), (lanes, times_ns)) - 1
     found = place >= 0
     found &= lane[np.maximum(place, 0)] == lanes
     return np.where(found, end[np.maximum(place, 0)], UNTIMED)

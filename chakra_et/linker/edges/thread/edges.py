@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import row_keys
+from chakra_et.codes import search_rows
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -56,6 +56,5 @@ def _last_inside(table: Activities, places: Rows) -> Rows:
     """The place in the host order of the last activity inside each operation (or itself)."""
     order = table.host_order
     lane, ends = table.lane[order], table.end_ns[order[places]]
-    key = row_keys(np.append(lane, lane[places]), np.append(table.start_ns[order], ends))
-    inside = np.searchsorted(key[: len(order)], key[len(order) :], "left") - 1
+    inside = search_rows((lane, table.start_ns[order]), (lane[places], ends), "left") - 1
     return np.maximum(inside, places)

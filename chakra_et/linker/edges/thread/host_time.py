@@ -14,13 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import order_of
+from chakra_et.codes import order_of, search_rows
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
 from chakra_et.linker.edges.thread.awaited import Awaited, awaited
 from chakra_et.linker.edges.thread.forward_backward import ForwardBackward
-from chakra_et.linker.edges.thread.lanes import search_in_lanes
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.recording import Role
 
@@ -181,7 +180,7 @@ def _ended_inside(table: Activities, workers: Workers, end_ns: Rows) -> tuple[Ro
     asked, transfers = asked[order], transfers[order]
     waits = workers.waits
     until = np.minimum(table.end_ns[waits], end_ns[waits])
-    place = search_in_lanes(table.lane[asked], table.end_ns[transfers], table.lane[waits], until)
+    place = search_rows((table.lane[asked], table.end_ns[transfers]), (table.lane[waits], until))
     last = np.maximum(place - 1, 0)
     use = (place > 0) & (table.lane[asked[last]] == table.lane[waits])
     use &= table.end_ns[transfers[last]] > table.start_ns[waits]
@@ -200,7 +199,7 @@ def _busy_until(order: Rows, table: Activities, following: Rows, last: Mask) -> 
     does = np.where(table.annotates, UNTIMED, table.end_ns)[order]
     # Lanes ascend in the order of places, and so they do where ends are sorted within each.
     ends = does[order_of(lane, does)]
-    place = search_in_lanes(lane, ends, lane, np.where(last, NEVER, following)) - 1
+    place = search_rows((lane, ends), (lane, np.where(last, NEVER, following))) - 1
     first = np.repeat(begins, np.diff(np.append(begins, len(order))))
     until = np.where(place >= first, ends[np.maximum(place, 0)], UNTIMED)
     until[last] = np.maximum.reduceat(table.end_ns[order], begins)
@@ -307,7 +306,7 @@ def _last_ended(table: Activities, end_ns: Rows, lanes: Rows, places: Rows) -> R
     """On each of the given lanes, the activity whose own time ended last when a place begins."""
     order = table.host_order
     lane, own_end = table.lane[order], end_ns[order]
-    position = search_in_lanes(lane, own_end, lanes, table.start_ns[order[places]])
+    position = search_rows((lane, own_end), (lanes, table.start_ns[order[places]]))
     first_of_lane = np.searchsorted(lane, lanes, "left")
     return np.where(position > first_of_lane, order[np.maximum(position - 1, 0)], NO_ROW)
 
