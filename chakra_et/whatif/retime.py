@@ -20,6 +20,7 @@ from chakra_et.kerneltimes import Calls, KernelTimes, Provenance, calls_of, samp
 from chakra_et.kerneltimes.features import HOST, LINKS
 from chakra_et.model import Trace, TraceSet
 from chakra_et.replay.columns import Columns
+from chakra_et.whatif.carried import sizes_after, with_sizes
 from chakra_et.whatif.edit import Change, Edit, scaled
 
 Reals = npt.NDArray[np.float64]
@@ -88,7 +89,7 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
 
     Every length 256 of a tensor becomes 384. Each operator takes longer by what the table says of
     both shapes, so that what was special about it in the recording stays. Without a table, the run
-    itself is one. Transfers stay as they are.
+    itself is one. Transfers carry as much more as what they are made of.
     """
     lengths, path = _parsed(text, value)
 
@@ -118,7 +119,9 @@ def other_lengths(text: str, _: str, value: str) -> Edit:
                 ratio[rows], source[rows] = now[0] / then[0], np.maximum(now[1], then[1])
             return calls, ratio, source
 
-        return _applied(changed, text, factors)
+        sizes = {rank: sizes_after(trace, longer) for rank, trace in traces.items()}
+        made, change = _applied(changed, text, factors)
+        return with_sizes(made, sizes, before, table if path else None, change)
 
     return Edit(text, apply)
 

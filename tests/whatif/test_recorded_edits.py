@@ -11,7 +11,7 @@ from edits import durations, edited, spans
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_plans import DENSE
-from traces import coll, node, trace
+from traces import coll, linked, node, trace
 from truth.linked import linked_ranks
 from truth.machine import play
 from truth.program import Collective, Launch, Op, Program, Statement, SyncDevice
@@ -108,6 +108,50 @@ def test_without_a_table_the_run_itself_tells() -> None:
     answer = ask(products(4400, 3600), [parse_edit("lengths=64:128")])
     assert answer.changes[0].provenance == {"extrapolated": 2}
     assert 8000 < answer.changes[0].after_ns <= 16_000
+
+
+def summed(shapes: bytes, values: bytes = b"[]") -> TraceSet:
+    """Two ranks that write a tensor of 64 x 32, and sum what is told by these texts."""
+    made = []
+    for _ in range(2):
+        texts = (values, shapes, b'["Tensor(float)"]')
+        written = (b'[[1,7,0,2048,4,"cpu"]]', b"[[64,32]]", b'["Tensor(float)"]')
+        made.append(linked(
+            [node(1, start=0, took=100, name="aten::mul", is_cpu_op=True, thread=1, inputs=written),
+             coll(2, start=100, took=1000, size=8192, thread=2, inputs=texts)],
+            [(2, 1, EdgeKind.DATA)],
+        ))  # fmt: skip
+    return TraceSet(dict(enumerate(made)))
+
+
+FLAT = b'[[2,7,0,2048,4,"cpu"]]'
+
+
+@pytest.mark.parametrize(
+    ("shapes", "values", "after"),
+    [(b"[[64,32]]", b'[[3,9,0,2048,4,"cpu"]]', b"[[96,32]]"), (b"[[2048]]", FLAT, b"[[3072]]")],
+    ids=["by its own shape", "by what lies in its memory"],
+)
+def test_transfers_carry_as_much_more_as_what_they_are_made_of(
+    shapes: bytes, values: bytes, after: bytes
+) -> None:
+    before = summed(shapes, values)
+    made = edited(before, "lengths=64:96")
+    for rank in made.values():
+        moved = rank.nodes[1]
+        assert (moved.comm_size, moved.duration_ns) == (12_288, 1500)
+        assert moved.inputs is not None
+        assert moved.inputs.shapes == after
+    back = edited(made, "lengths=96:64")
+    assert [rank.nodes[1].comm_size for rank in back.values()] == [8192, 8192]
+    assert [rank.nodes[1].inputs for rank in back.values()] == [
+        rank.nodes[1].inputs for rank in before.values()
+    ]
+
+
+def test_transfers_of_other_memory_stay() -> None:
+    made = edited(summed(b"[[2048]]", b'[[2,8,0,2048,4,"cpu"]]'), "lengths=64:96")
+    assert [rank.nodes[1].comm_size for rank in made.values()] == [8192, 8192]
 
 
 def test_another_device_takes_what_its_table_says(table: Path) -> None:

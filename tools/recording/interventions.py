@@ -110,7 +110,7 @@ DEVICES: dict[str, Intervention] = {
         "160 instead of 128 wide, feed-forward layers four times that",
         replace(_BOUND_BY_LINKS, known_us=(4000, 4000)),
         replace(_BOUND_BY_LINKS, known_us=(4000, 4000), hidden=160),
-        ("lengths=128:160,512:640,{table}", "time:type=COMM_COLL_NODE=1.5625"),
+        ("lengths=128:160,512:640,{table}",),
         known=(replace(_BOUND_BY_LINKS, hidden=96), replace(_BOUND_BY_LINKS, hidden=192)),
     ),
     "overlap": Intervention(

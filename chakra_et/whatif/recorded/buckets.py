@@ -13,7 +13,7 @@ from chakra_et.whatif.chains import program_order
 from chakra_et.whatif.edit import Change, MissedError
 from chakra_et.whatif.recorded.filling import Filling, filling_of
 from chakra_et.whatif.recorded.sums import GradientSum, steps_of, sums_of
-from chakra_et.whatif.recorded.transfers import TransferLine, common_times
+from chakra_et.whatif.recorded.transfers import TransferLine, common_times, flat_shapes
 from chakra_et.whatif.surgery import Surgery
 
 
@@ -138,21 +138,14 @@ class _Rank:
         took = max(own - self.common.get(like.row, own), 0) + ns
         surgery.takes(row, took)
         surgery.tell("comm_size", row, size)
+        nodes, before = self.trace.nodes, sum(like.sizes)
         for new, old in ((row, like.row), (call, like.call)):
-            surgery.shapes(new, self._shapes(old, sum(like.sizes), size))
+            code = int(nodes.input_code[old])
+            text = nodes.texts[code][1] if code >= 0 else b""
+            surgery.shapes(new, flat_shapes(text, before, size))
         self.nodes, self.after = self.nodes + 1, self.after + took
         self.provenance[source] += 1
         return int(row)
-
-    def _shapes(self, row: int, before: int, after: int) -> bytes:
-        """Shapes of a sum's inputs in which the flat bucket of so many bytes has others."""
-        code = int(self.trace.nodes.input_code[row])
-        text = self.trace.nodes.texts[code][1] if code >= 0 else b""
-        for element in (4, 2, 8):
-            flat = b"[%d]" % (before // element)
-            if flat in text:
-                return text.replace(flat, b"[%d]" % (after // element))
-        return text
 
     def _asks(self, like: GradientSum) -> EdgeKind:
         into = self.surgery.into(like.row)

@@ -26,6 +26,15 @@ def common_times(traces: TraceSet) -> dict[tuple[int, int], int]:
     }
 
 
+def flat_shapes(text: bytes, before: int, after: int) -> bytes:
+    """Shapes in which the flat tensor of so many bytes has others, whatever its elements are."""
+    for element in (4, 2, 8):
+        flat = b"[%d]" % (before // element)
+        if flat in text:
+            return text.replace(flat, b"[%d]" % (after // element))
+    return text
+
+
 class TransferLine:
     """Times of transfers by bytes: medians of each size, and the line of least squares through
     them; in proportion to the bytes where there is one size alone, or where no such line can be.
