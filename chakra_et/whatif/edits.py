@@ -39,23 +39,26 @@ def _time(text: str, selector: str, value: str) -> Edit:
     factor = number(text, value, least=0)
 
     def apply(traces: TraceSet) -> tuple[TraceSet, Change]:
-        if (
-            factor != 1
-            and len(traces) > 1
-            and any(_transfers(t, selector) for t in traces.values())
-        ):
-            traces = waits_apart(traces)
-        return scaled(traces, text, lambda c: (select_parts(c.trace, c.parts, selector), factor))
+        columns = {id(trace): columns_of(trace) for trace in traces.values()}
+        known = {key: select_parts(c.trace, c.parts, selector) for key, c in columns.items()}
+        moves = any(_moves(c, known[key]) for key, c in columns.items())
+        if factor != 1 and len(traces) > 1 and moves:
+            # Traces whose waits are out are other ones, to which the selector is put anew.
+            traces, known = waits_apart(traces), {}
+
+        def chosen(c: Columns) -> tuple[Mask, float]:
+            mask = known.get(id(c.trace))
+            return select_parts(c.trace, c.parts, selector) if mask is None else mask, factor
+
+        return scaled(traces, text, chosen)
 
     return Edit(text, apply)
 
 
-def _transfers(trace: Trace, selector: str) -> bool:
-    """Whether a selector names any time of communication."""
-    columns = columns_of(trace)
+def _moves(columns: Columns, chosen: Mask) -> bool:
+    """Whether some parts of time have any of communication."""
     parts = columns.parts
-    owners = parts.owner[select_parts(trace, parts, selector) & ~parts.gap]
-    return bool(columns.communication[owners].any())
+    return bool(columns.communication[parts.owner[chosen & ~parts.gap]].any())
 
 
 def _straggler(text: str, _: str, value: str) -> Edit:
