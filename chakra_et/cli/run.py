@@ -157,6 +157,22 @@ def run_command(
     bandwidths stand beside the recorded times.
     """
     if mode is Mode.COMMUNICATION:
+        _expect_none(
+            "--mode communication",
+            {
+                "--rank": rank is not None,
+                "--steps": steps is not None,
+                "--annotation": annotation is not None,
+                "--stand-in": stand_in is not StandIn.SKIP,
+                "--module": module,
+                "--kernels": kernels,
+                "--seed": seed,
+                "--threads": threads is not None,
+                "--record": record,
+                "--emit": emit,
+                "--ranks": ranks is not RanksName.ONE,
+            },
+        )
         from chakra_et.benchmark.comms.call import BACKENDS
         from chakra_et.benchmark.comms.call import Settings as Communication
 
@@ -187,6 +203,15 @@ def run_command(
         threads,
         record,
     )
+    _expect_none(
+        "--ranks auto" if ranks is RanksName.AUTO else "the operators of one rank",
+        {
+            "--one-by-one": one_by_one,
+            "--rank": ranks is RanksName.AUTO and rank is not None,
+            "--shrink": ranks is RanksName.ONE and shrink is not None,
+            "--shrink-as": ranks is RanksName.ONE and shrink_as is not ShrinkAs.GROUP,
+        },
+    )
     expect_own_ranks(ranks, emit, back_end)
     if ranks is RanksName.AUTO:
         run_all(source, settings, shrink, shrink_as, timeout, emit, as_json, _show)
@@ -199,6 +224,16 @@ def run_command(
         print_json(outcome.as_dict())
     else:
         _show(console_for(), outcome)
+
+
+def _expect_none(what: str, given: dict[str, object]) -> None:
+    """Raise ChakraError where options are given that do nothing for what is to run."""
+    unused = [name for name, value in given.items() if value]
+    if unused:
+        raise ChakraError(
+            f"{', '.join(unused)}: of no use with {what}",
+            remedy="Leave out what does nothing there.",
+        )
 
 
 def _rank(source: Path, rank: int | None) -> Trace:

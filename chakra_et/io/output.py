@@ -180,7 +180,8 @@ def make_directory(path: Path) -> None:
 def staging_directory(target: Path) -> Iterator[Path]:
     """A directory within `target` for files that are to be moved there when all are whole.
 
-    It goes away with what is left in it, and so does `target` if it was made in vain.
+    It goes away with what is left in it, and so does `target` if it was made in vain. An
+    OutputError names the file by the place that it was to get.
     """
     made = not target.exists()
     make_directory(target)
@@ -190,7 +191,7 @@ def staging_directory(target: Path) -> Iterator[Path]:
             staging = tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=target)
         except OSError as error:
             raise _cannot_be_written(target, error) from error
-        with staging as name, _held(name):
+        with staging as name, _held(name), _named_within(target, Path(name)):
             yield Path(name)
     except BaseException:
         if made:
@@ -235,6 +236,23 @@ def move_output(source: Path, target: Path) -> None:
             shutil.move(source, place)
     except OSError as error:
         raise _cannot_be_written(target, error) from error
+
+
+@contextmanager
+def _named_within(target: Path, stage: Path) -> Iterator[None]:
+    """Within it, errors of files in a stage name the target, where people look for them."""
+    try:
+        yield
+    except OutputError as error:
+        if error.path is None or not error.path.is_relative_to(stage):
+            raise
+        error.path = target / error.path.relative_to(stage)
+        raise
+    except OSError as error:
+        # What is written to an open file names none.
+        if error.filename is None or Path(error.filename).is_relative_to(stage):
+            raise _cannot_be_written(target, error) from error
+        raise
 
 
 def _cannot_be_written(path: Path, error: OSError) -> OutputError:

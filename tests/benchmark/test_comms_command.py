@@ -62,6 +62,23 @@ def test_more_ranks_than_traces_are_refused(traces: Path) -> None:
     assert "--shrink 4, but there are traces of 3 ranks" in done.errors
 
 
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        ((*COMMUNICATION, "--emit", "benchmark.py"), "--emit: of no use with --mode communication"),
+        ((*COMMUNICATION, "--record", "again", "--steps", "1"), "--steps, --record: of no use"),
+        (("--one-by-one",), "--one-by-one: of no use with the operators of one rank"),
+        (("--ranks", "auto", "--rank", 0), "--rank: of no use with --ranks auto"),
+    ],
+)
+def test_an_option_that_does_nothing_is_refused(
+    traces: Path, words: tuple[object, ...], unused: str
+) -> None:
+    done = chakra("run", traces, "--back-end", "dry", *words)
+    assert done.code == 2
+    assert unused in done.errors
+
+
 def test_without_pytorch_the_remedy_is_told(traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(communication, "find_spec", lambda _: None)
     done = chakra("run", traces, *COMMUNICATION)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import resource
+import signal
 import tempfile
 import zipfile
 from pathlib import Path
@@ -107,6 +109,21 @@ def test_the_nodes_of_packed_ranks_are_handed_out(run: Path, packed: Path) -> No
     assert chakra("feed", packed).words == chakra("feed", run).words
     one = chakra("feed", packed, "--rank", 1, "--window", 10).words
     assert one == chakra("feed", run / "trace.1.et", "--window", 10).words
+
+
+def test_what_has_no_room_is_named_by_the_place_that_it_was_to_get(
+    packed: Path, tmp_path: Path
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OutputError, match=r"back.trace\.0\.et: cannot be written"):
+            unpack(packed, tmp_path / "back")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not (tmp_path / "back").exists()
 
 
 def test_ranks_that_differ_in_times_alone_are_one_class(tmp_path: Path) -> None:
