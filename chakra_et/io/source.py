@@ -23,7 +23,8 @@ _LAYERS: Final = 4
 """How many times a file may be packed or compressed."""
 _START_BYTES: Final = 512
 """By so many bytes a layer is told."""
-_BOMB_BYTES: Final = 1 << 26
+_BOMB_BYTES: Final = 1 << 24
+"""From so much on, a file is looked at whether it unpacks to far more than traces do."""
 _BOMB_RATIO: Final = 300
 _CHECK_BYTES: Final = 1 << 26
 """So often, while a file is read, is looked whether memory is left."""
