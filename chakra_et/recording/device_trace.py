@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows, TextCodes, no_rows
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
+from chakra_et.recording.carried_texts import CarriedTexts
 from chakra_et.recording.facts import Facts
 from chakra_et.recording.flows import Flows
 from chakra_et.recording.groups import GroupEntry
@@ -79,7 +81,7 @@ class DeviceTrace:
     size_bytes: Rows
     shapes: TextCodes
     shape_texts: Pool[bytes]
-    args: list[str]
+    args: Sequence[str]
     warnings: list[str]
     repairs: Repairs
     base_time_ns: int = 0
@@ -147,7 +149,11 @@ class DeviceTrace:
         left_out = Counter(self.left_out)
         for code, count in zip(*np.unique(dropped, return_counts=True), strict=True):
             left_out[self.counted_as(int(code)), reason] += int(count)
-        args = [text for text, keep in zip(self.args, mask.tolist(), strict=True) if keep]
+        args: Sequence[str]
+        if isinstance(self.args, CarriedTexts):
+            args = self.args.select(mask)
+        else:
+            args = [text for text, keep in zip(self.args, mask.tolist(), strict=True) if keep]
         columns = {name: getattr(self, name)[mask] for name in COLUMNS}
         for name in ("process", "released_ns"):
             if len(getattr(self, name)):

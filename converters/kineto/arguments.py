@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -92,7 +93,7 @@ def _read_communication(device: DeviceTrace) -> None:
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
 
 
-def _telling(args: list[str], rows: Rows) -> list[int]:
+def _telling(args: Sequence[str], rows: Rows) -> list[int]:
     """The rows whose arguments tell of communication: most do not, so they are only searched."""
     module, (one, other) = kernel(), _OF_KERNELS
     if module is None:

@@ -46,6 +46,7 @@ from chakra_et.io.records import Layout, missing_array, read_records
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
 from chakra_et.recording import NO_ID, DeviceTrace, Role
+from chakra_et.recording.carried_texts import MANY, CarriedTexts
 from chakra_et.recording.device_trace import COLUMNS
 from chakra_et.shown import several
 
@@ -104,6 +105,8 @@ def read_columns(
     give_account(device)
     set_kinds(device)
     read_arguments(device)
+    if len(device.args) >= MANY:
+        device.args = CarriedTexts(device.args)
     read_metadata(device)
     return device
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,7 @@ from chakra_et.model import (
 from chakra_et.model.time_parts import TimeParts
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role, let_go
 from chakra_et.recording import Kind as RecordKind
+from chakra_et.recording.carried_texts import CarriedTexts
 from chakra_et.recording.libraries import RECV, SEND
 from chakra_et.version import PRODUCER
 
@@ -299,6 +301,15 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     args = list(map(device.args.__getitem__, view.record[work].tolist()))
     attributes.add("device_args", Kind.STRING, args, work)
     let_go(device, "sequence")  # which operations of the host have
+
+
+def _add_args(attributes: AttributeTable, device: DeviceTrace, work: Rows, records: Rows) -> None:
+    """What the profiler says else of work; texts that are packed stay so until they are written."""
+    args, key = device.args, AttributeKey("device_args", Kind.STRING)
+    if isinstance(args, CarriedTexts):
+        attributes.add_column(AttributeColumn.deferred(key, work, partial(args.at, records)))
+    else:
+        attributes.add_column(AttributeColumn(key, work, [args[row] for row in records.tolist()]))
 
 
 def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) -> None:
