@@ -41,7 +41,7 @@ from chakra_et.converters.kineto.roles import NO_ROLE, give_roles
 from chakra_et.converters.kineto.run_facts import read_metadata
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
 from chakra_et.converters.times import nanoseconds, time_or_none
-from chakra_et.io.memory import collection_paused
+from chakra_et.io.memory import collection_paused, give_back
 from chakra_et.io.records import Layout, missing_array, read_records
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
@@ -107,6 +107,8 @@ def read_columns(
     read_arguments(device)
     if len(device.args) >= MANY:
         device.args = CarriedTexts(device.args)
+        del read  # It holds the texts, too.
+        give_back()
     read_metadata(device)
     return device
 

@@ -43,7 +43,16 @@ def test_a_trace_is_the_same_whether_arguments_are_packed(
     files = [EXAMPLES / "simple_add" / f"{view}.json.gz" for view in ("host", "device")]
     plain = chakra_et.convert(*files, tmp_path / "plain.et").report.as_dict()
     monkeypatch.setattr("chakra_et.converters.kineto.reader.MANY", 0)
-    packed = chakra_et.convert(*files, tmp_path / "packed.et").report.as_dict()
+    unpacked: list[int] = []
+    at = CarriedTexts.at
+    monkeypatch.setattr(
+        CarriedTexts, "at", lambda self, rows: unpacked.append(len(rows)) or at(self, rows)
+    )
+    conversion = chakra_et.convert(*files)
+    assert not unpacked  # before they are written
+    conversion.write(tmp_path / "packed.et")
+    packed = conversion.report.as_dict()
     assert (tmp_path / "packed.et").read_bytes() == (tmp_path / "plain.et").read_bytes()
+    assert unpacked == [conversion.report.device_events.total]
     del plain["output"], packed["output"]
     assert packed == plain

@@ -298,8 +298,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     size = view.from_record("size_bytes", work)
     sized = size != NO_ID
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
-    args = list(map(device.args.__getitem__, view.record[work].tolist()))
-    attributes.add("device_args", Kind.STRING, args, work)
+    _add_args(attributes, device, work, view.record[work])
     let_go(device, "sequence")  # which operations of the host have
 
 
