@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -32,6 +33,16 @@ def count_up(counts: Rows) -> Rows:
     """0, 1, … for each of some runs of these lengths, one after the other."""
     places: Rows = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return places
+
+
+def let_go(table: object, names: Iterable[str], but: Collection[str] = ()) -> None:
+    """Drop columns of a table that nobody looks at any longer, all but some.
+
+    Those of a long recording take much memory, and whoever made the table still holds it.
+    """
+    for name in names:
+        if name not in but:
+            setattr(table, name, np.zeros(0, getattr(table, name).dtype))
 
 
 class Growing:

@@ -17,6 +17,13 @@ _DEEPEST: Final = 64
 """How deep calls are followed."""
 
 
+COLUMNS: Final = (
+    "host", "record", "role", "start_ns", "end_ns", "lane", "caller", "called_by", "launch",
+    "launched_by", "nested_in", "host_order", "beside", "rests", "device", "annotates",
+)  # fmt: skip
+"""The fields of the table."""
+
+
 @dataclass
 class Activities:
     """One entry of each column for each node to be.

@@ -15,7 +15,7 @@ from chakra_et.recording.host_trace import HostAttribute, HostTrace
 from chakra_et.recording.id_set import IdSet
 from chakra_et.recording.operands import Operand, Operands
 from chakra_et.recording.operators import Operators
-from chakra_et.recording.recording import Recording, Stated, let_go
+from chakra_et.recording.recording import Recording, Stated
 from chakra_et.recording.roles import Kind, Role
 from chakra_et.recording.sparse import Sparse
 from chakra_et.recording.tensors import Tensors
@@ -42,5 +42,4 @@ __all__ = [
     "Stated",
     "Tensors",
     "Waits",
-    "let_go",
 ]

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chakra_et.columns import Rows, no_rows
-from chakra_et.recording.device_trace import COLUMNS as DEVICE_COLUMNS
 from chakra_et.recording.device_trace import DeviceTrace
-from chakra_et.recording.host_trace import COLUMNS, HostTrace
+from chakra_et.recording.host_trace import HostTrace
 
 
 @dataclass
@@ -43,13 +42,3 @@ class Recording:
         """What both readers have to say of their files."""
         views = (self.host, self.device)
         return [text for view in views if view is not None for text in view.warnings]
-
-
-def let_go(view: HostTrace | DeviceTrace, *but: str) -> None:
-    """Drop the columns of a view that nobody looks at any longer, all but some.
-
-    Those of a long recording take much memory, and whoever made it still holds it.
-    """
-    for name in COLUMNS if isinstance(view, HostTrace) else DEVICE_COLUMNS:
-        if name not in but:
-            setattr(view, name, np.zeros(0, getattr(view, name).dtype))

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import NO_ROW, UNTIMED, Rows
+from chakra_et.columns import NO_ROW, UNTIMED, Rows, let_go
 from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
+from chakra_et.linker import activities
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.communication import Communication, Communications
 from chakra_et.linker.communication.process_groups import GroupTable
@@ -33,7 +34,15 @@ from chakra_et.model import (
     set_time_parts,
 )
 from chakra_et.model.time_parts import TimeParts
-from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Recording, Role, let_go
+from chakra_et.recording import (
+    NO_ID,
+    DeviceTrace,
+    HostTrace,
+    Recording,
+    Role,
+    device_trace,
+    host_trace,
+)
 from chakra_et.recording import Kind as RecordKind
 from chakra_et.recording.carried_texts import CarriedTexts
 from chakra_et.recording.libraries import RECV, SEND
@@ -53,7 +62,8 @@ _OF_DEVICE: Final = (
     "kind", "category", "name", "pid", "tid", "correlation", "sequence", "device", "stream",
     "size_bytes",
 )  # fmt: skip
-"""The columns of both views that attributes are made of."""
+_OF_TABLE: Final = ("record", "role", "start_ns", "end_ns", "lane")
+"""The columns of both views, and of the table, that attributes are made of."""
 _NO_STRIDES: Final = (b"", b"[]")
 _DECLARED: Final = {"uint64": Kind.UINT64, "int64": Kind.INT64, "string": Kind.STRING}
 
@@ -70,9 +80,10 @@ def assemble(
     The second value is the `Evidence` of each edge. The columns of the recording are let go, each
     when the trace has what it needs of it.
     """
-    for view, used in ((recording.host, _OF_HOST), (recording.device, _OF_DEVICE)):
-        if view is not None:
-            let_go(view, *used)
+    if recording.host is not None:
+        let_go(recording.host, host_trace.COLUMNS, but=_OF_HOST)
+    if recording.device is not None:
+        let_go(recording.device, device_trace.COLUMNS, but=_OF_DEVICE)
     place = np.empty(len(graph.order), np.int64)
     place[graph.order] = np.arange(len(place))
     edges, evidence = _edges(place, graph.edges)
@@ -99,6 +110,7 @@ def _nodes(
     parts = owned_parts(table, pieces, own.begin_ns, own.end_ns)
     owners, exclusive = main_owners(table, parts), exclusive_ns(table, pieces)
     view = _View(table, host, recording.device, order, place, owners, exclusive)
+    let_go(table, activities.COLUMNS, but=_OF_TABLE)
     parts = parts.of_others
     del pieces
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
@@ -299,7 +311,8 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
     sized = size != NO_ID
     attributes.add("tensor_size", Kind.UINT64, size[sized].astype(np.uint64), work[sized])
     _add_args(attributes, device, work, view.record[work])
-    let_go(device, "sequence")  # which operations of the host have
+    let_go(device, device_trace.COLUMNS, but=("sequence",))  # which operations of the host have
+    let_go(view.table, activities.COLUMNS)
 
 
 def _add_args(attributes: AttributeTable, device: DeviceTrace, work: Rows, records: Rows) -> None:
@@ -341,7 +354,7 @@ def _add_host_columns(attributes: AttributeTable, view: _View, host: HostTrace) 
         # Communication nodes have some of these already, merged from all sources.
         new = by_row[~attributes.present(name)[at[by_row]]]
         attributes.add(name, kind, [values[i] for i in new.tolist()], at[new])
-    let_go(host)
+    let_go(host, host_trace.COLUMNS)
 
 
 def _sequence(view: _View) -> Rows:
