@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from chakra_et.shown import shown, shown_lines
+from chakra_et.shown import shortened, shown, shown_lines
 from chakra_et.urls import shown_path
+
+_LONGEST_PLACE: Final = 400
+"""Characters of a place that an error shows: keys in a file may be of any length."""
 
 
 class ChakraError(Exception):
@@ -37,7 +40,8 @@ class ChakraError(Exception):
 
     def __str__(self) -> str:
         path = None if self.path is None else shown_path(self.path)
-        where = [shown(part) for part in (path, self.place) if part is not None]
+        place = None if self.place is None else shortened(self.place, _LONGEST_PLACE)
+        where = [shown(part) for part in (path, place) if part is not None]
         text = shown_lines(": ".join([*where, self.problem.rstrip(".")]) + ".")
         return text if self.remedy is None else f"{text} {shown(self.remedy)}"
 

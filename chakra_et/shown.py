@@ -41,6 +41,11 @@ def line(text: str, style: str = "") -> Text:
     return Text(shown(text), style)
 
 
+def shortened(text: str, width: int = 60) -> str:
+    """A text cut to `width` characters; kernels have names of hundreds."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def number_of(count: int, what: str, plural: str = "s") -> str:
     """A number of things: `1 node`, `2 nodes`; `plural` is what the word ends in then."""
     return f"{count} {what}" if count == 1 else f"{count} {what}{plural}"

@@ -228,3 +228,11 @@ def test_text_that_cannot_be_written_is_an_error_without_a_traceback(tmp_path: P
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == "error: standard output: cannot be written: No space left on device.\n"
+
+
+def test_a_place_of_any_length_is_shown_in_short() -> None:
+    key = "k" * 100_000
+    said = str(ChakraError("unknown field", path="trace.json", place=f"nodes[5].attr[0].{key}"))
+    assert said.startswith("trace.json: nodes[5].attr[0].kkk")
+    assert said.endswith("k…: unknown field.")
+    assert len(said) < 500

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
 
+from chakra_et.shown import shortened
+
 
 class Severity(IntEnum):
     """How bad a finding is; a profile decides it for each of its rules."""
@@ -60,11 +62,6 @@ class Finding:
         """A text by which a later run knows this finding again; paths do not matter to it."""
         said = "\0".join(map(str, (rule, self.rank, self.node, self.name, self.evidence)))
         return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def shortened(text: str, width: int = 60) -> str:
-    """A text cut to `width` characters; kernels have names of hundreds."""
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 class Hits:

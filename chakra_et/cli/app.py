@@ -264,7 +264,8 @@ def main() -> None:
     except ChakraError as error:
         from rich.console import Console
 
-        Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)
     except MemoryError:
         print(f"error: out of memory. {more_memory()}", file=sys.stderr)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from chakra_et.definitions import NodeType
-from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
+from chakra_et.shown import shortened
+from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.joined import Joined, complete_groups
 from chakra_et.validators.rule import run_rule
 from chakra_et.validators.view import RunView

@@ -8,8 +8,9 @@ import numpy as np
 
 from chakra_et.columns import Mask
 from chakra_et.model import EdgeKind
+from chakra_et.shown import shortened
 from chakra_et.validators.cycles import cycles, held_up
-from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
+from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import run_rule, trace_rule
 from chakra_et.validators.view import RunView, TraceView
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import CollectiveType, NodeType
-from chakra_et.validators.finding import NOTHING, Finding, Hits, shortened
+from chakra_et.shown import shortened
+from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.messages import pair_messages
 from chakra_et.validators.rule import run_rule
 from chakra_et.validators.sequences import Sequence, group_label, sequences
