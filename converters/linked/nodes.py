@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from chakra_et.converters.pytorch.host_columns import FlatColumns, NestedColumns
 from chakra_et.converters.pytorch.layouts import FlatNode, NestedNode
-from chakra_et.converters.pytorch.reader import FlatColumns, NestedColumns
 from chakra_et.io.repairs import Repairs
 from chakra_et.recording import NO_ID
 

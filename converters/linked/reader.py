@@ -18,13 +18,9 @@ from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
 from chakra_et.converters.linked.nodes import LinkedColumns, LinkedFlat, LinkedNested, whole
 from chakra_et.converters.linked.records import as_records
 from chakra_et.converters.linked.timed import EPOCH_NS, NO_BASE
+from chakra_et.converters.pytorch.host_columns import FlatColumns, NestedColumns
 from chakra_et.converters.pytorch.meaning import read_meaning
-from chakra_et.converters.pytorch.reader import (
-    HEAD_BYTES,
-    FlatColumns,
-    NestedColumns,
-    is_nested,
-)
+from chakra_et.converters.pytorch.reader import HEAD_BYTES, is_nested
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded
 from chakra_et.converters.times import nanoseconds
 from chakra_et.io.memory import collection_paused

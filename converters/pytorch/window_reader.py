@@ -23,12 +23,11 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece
 from chakra_et.converters.pytorch.forked import ROOTS
+from chakra_et.converters.pytorch.host_columns import NestedColumns, codes_of
 from chakra_et.converters.pytorch.layouts import NestedNode
 from chakra_et.converters.pytorch.reader import (
     HEAD_BYTES,
     NESTED,
-    NestedColumns,
-    codes_of,
     finished,
     is_nested,
     read_host,
