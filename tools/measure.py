@@ -5,7 +5,7 @@
 A program of its own because a child's peak memory is never below that of the process which
 started it: this one is small. The command's output goes to LOG. `peak_bytes` is that of all of the
 command's processes together, looked at every few milliseconds where the system tells of each (on
-Linux), and at least that of the largest one.
+Linux), and at least that of the largest one. Pages that several processes share count once.
 """
 
 import json
@@ -17,6 +17,8 @@ import time
 from contextlib import suppress
 
 _PAUSE_S = 0.005
+_PAUSE_OF_SEVERAL_S = 0.02
+"""What processes share is counted page by page, which holds them up."""
 
 
 def _environment() -> dict[str, str]:
@@ -33,12 +35,14 @@ class _Peak(threading.Thread):
         self._pid = pid
 
     def run(self) -> None:
-        page = os.sysconf("SC_PAGE_SIZE")
         while True:
+            pids = [self._pid]
             # One of them may just have ended.
             with suppress(OSError):
-                self.bytes = max(self.bytes, page * sum(map(_pages, _family(self._pid))))
-            time.sleep(_PAUSE_S)
+                pids = _family(self._pid)
+                held = _resident(self._pid) if len(pids) == 1 else sum(map(_share, pids))
+                self.bytes = max(self.bytes, held)
+            time.sleep(_PAUSE_S if len(pids) == 1 else _PAUSE_OF_SEVERAL_S)
 
 
 def _family(pid: int) -> list[int]:
@@ -49,10 +53,15 @@ def _family(pid: int) -> list[int]:
     return found
 
 
-def _pages(pid: int) -> int:
-    """Resident pages; those that processes share count for each."""
+def _resident(pid: int) -> int:
     with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123
-        return int(file.read().split()[1])
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _share(pid: int) -> int:
+    """Resident bytes; of a page that several processes share, each has its part."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123
+        return next(int(row.split()[1]) * 1024 for row in file if row.startswith("Pss:"))
 
 
 def main() -> None:

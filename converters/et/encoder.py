@@ -36,10 +36,9 @@ from chakra_et.io.fork import in_turns
 from chakra_et.model import UNKNOWN_NS, EdgeKind, Edges, Metadata, Trace
 
 T = TypeVar("T")
-ROWS_AT_ONCE: Final = 1 << 12
-"""Nodes that are encoded together: enough for columns to pay, few enough to bound memory."""
-ROWS_IN_CACHE: Final = 1 << 11
-"""The same for the kernel, to which columns do not matter: what it writes stays in the cache."""
+ROWS_AT_ONCE: Final = 1 << 11
+"""Nodes that are encoded together: enough for columns to pay, few enough to bound memory, and for
+what the kernel writes to stay in the cache."""
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
@@ -60,8 +59,8 @@ def encode_et(trace: Trace) -> Iterator[bytes]:
     _check_times(trace)
     writer = node_writer(trace)
     if writer is not None:
-        for start in range(0, len(trace.nodes), ROWS_IN_CACHE):
-            yield writer.write(start, min(start + ROWS_IN_CACHE, len(trace.nodes)))
+        for rows in _spans(trace):
+            yield writer.write(*rows)
         return
     yield from in_turns(_Nodes(trace).records, _spans(trace))
 

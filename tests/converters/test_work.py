@@ -161,11 +161,8 @@ def test_readers_take_steps_for_pieces_and_not_for_records(
 def test_the_writer_takes_steps_for_parts_and_not_for_nodes(
     traces: dict[int, Trace], code: str
 ) -> None:
-    rows, most = {
-        "python": (encoder.ROWS_AT_ONCE, 2500),
-        "kernel": (encoder.ROWS_IN_CACHE, 50),
-    }[code]
-    parts = [-(-len(trace.nodes) // rows) for trace in traces.values()]
+    most = {"python": 2500, "kernel": 50}[code]
+    parts = [-(-len(trace.nodes) // encoder.ROWS_AT_ONCE) for trace in traces.values()]
     assert [sum(1 for _ in encode_et(trace)) for trace in traces.values()] == [n + 1 for n in parts]
     few, many = (
         steps(lambda trace=trace: b"".join(encode_et(trace))).total() for trace in traces.values()
