@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 
 _PAUSE_S = 0.005
-_PAUSE_OF_SEVERAL_S = 0.02
+_PAUSE_OF_SEVERAL_S = 0.1
 """What processes share is counted page by page, which holds them up."""
 
 
