@@ -100,7 +100,7 @@ def main() -> None:
         times = run_resolving(layout.plan, layout.waiting)
     engine_s = time.process_time() - began
     assert times.done.all()
-    del columns, layout, times
+    del columns, planner, layout, times
     began = time.process_time()
     replay(trace)
     whole_s = time.process_time() - began
