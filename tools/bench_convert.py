@@ -18,7 +18,8 @@ one after the other, so that what disturbs the machine disturbs them all:
 
 Each is a process, so start-up is part of the time. Programs write new files: one that takes the
 place of another waits for the disk on some file systems (ext4). Times are medians over the rounds;
-a ratio is that of each round, as median and from the least to the greatest.
+a ratio is that of each round, as median and from the least to the greatest. Memory is looked at in
+one more round, since looking takes time from the program.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -82,6 +83,8 @@ class Case:
     input_bytes: int
     runs: dict[str, list[Measure]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    peak_bytes: dict[str, int] = field(default_factory=dict)
+    """Of all processes of a program together."""
 
     def median(self, program: str, figure: str) -> float:
         """The median of a figure over the rounds."""
@@ -101,6 +104,8 @@ class Pair:
     host: Path
     device: Path
     work: Path
+    together: bool = False
+    """Look at the memory of all processes together, which holds them up."""
 
     def new(self, name: str) -> Path:
         """A file to be written, which is not there."""
@@ -111,7 +116,8 @@ class Pair:
     def run(self, name: str, command: Command, **environment: str) -> Measure:
         """Measure a program. Raises BenchError, with the end of what it said, where it fails."""
         log = self.work / f"{name}.log"
-        helper: Command = [sys.executable, "-S", "-E", TOOLS / "measure.py", log, *command]
+        how = ["--together"] if self.together else []
+        helper: Command = [sys.executable, "-S", "-E", TOOLS / "measure.py", *how, log, *command]
         done = subprocess.run(
             helper, check=True, capture_output=True, text=True, cwd=self.work,
             env={**os.environ, **environment},
@@ -181,6 +187,9 @@ def bench(host_ops: int, work: Path, options: argparse.Namespace) -> Case:
             except BenchError as error:
                 case.failures[name] = str(error)
                 case.runs.pop(name, None)
+    for name in case.runs:
+        print(f"{host_ops:,} operations, memory: {name}", file=sys.stderr, flush=True)
+        case.peak_bytes[name] = programs(options)[name](replace(pair, together=True)).peak_bytes
     return case
 
 
@@ -217,7 +226,7 @@ def tables(cases: list[Case], where: Mapping[str, Any]) -> str:
     ]
     for case in cases:
         for name in case.runs:
-            peak, cpu_s = case.median(name, "peak_bytes"), case.median(name, "cpu_s")
+            peak, cpu_s = case.peak_bytes[name], case.median(name, "cpu_s")
             lines.append(
                 f"| {case.host_ops:,} | {case.input_bytes / 1e6:.0f} | {name} "
                 f"| {case.median(name, 'wall_s'):.2f} | {cpu_s:.2f} "
@@ -260,7 +269,7 @@ def main() -> int:
     sizes = [10_000, 100_000]
     parser.add_argument("--sizes", type=lambda text: list(map(int, text.split(","))), default=sizes)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--mlc-rounds", type=int, default=2, help="rounds of mlc-chakra (2)")
+    parser.add_argument("--mlc-rounds", type=int, default=3, help="rounds of mlc-chakra (3)")
     parser.add_argument("--no-peers", action="store_true", help="leave mlc-chakra and HTA out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into {PAGE.name}")

@@ -1,11 +1,13 @@
 """Run one command and print what it took, as JSON.
 
     python -S tools/measure.py LOG COMMAND ...
+    python -S tools/measure.py --together LOG COMMAND ...
 
 A program of its own because a child's peak memory is never below that of the process which
-started it: this one is small. The command's output goes to LOG. `peak_bytes` is that of all of the
-command's processes together, looked at every few milliseconds where the system tells of each (on
-Linux), and at least that of the largest one. Pages that several processes share count once.
+started it: this one is small. The command's output goes to LOG. `peak_bytes` is that of the
+command's largest process. With `--together` it is that of all of its processes together, looked at
+every few milliseconds where the system tells of each (on Linux); pages that several processes share
+count once. Looking holds the processes up: time a command without it.
 """
 
 import json
@@ -65,14 +67,16 @@ def _share(pid: int) -> int:
 
 
 def main() -> None:
-    log, *command = sys.argv[1:]
+    together = sys.argv[1] == "--together"
+    log, *command = sys.argv[1 + together :]
     with open(log, "wb") as out:  # noqa: PTH123 - pathlib would cost memory
         began = time.perf_counter()
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=_environment()
         )
         peak = _Peak(child.pid)
-        peak.start()
+        if together:
+            peak.start()
         _, status, used = os.wait4(child.pid, 0)
         wall = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)
