@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from chakra_et.cli.outputs import expect_directory
+from chakra_et.cli.outputs import expect_apart, expect_directory
 from chakra_et.cli.progress import working
 from chakra_et.cli.show_report import show_conversions, show_failures
 from chakra_et.cli.targets import (
@@ -159,6 +159,7 @@ def convert_command(
     if target is not None:
         expect_directory(output)
         _refuse_shards(shard)
+    expect_apart("--report", report, output)
     workers = workers_asked(jobs)
     if files:
         _refuse_named_files(host, device)

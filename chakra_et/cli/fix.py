@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from chakra_et.cli.outputs import expect_directory, write_ranks
+from chakra_et.cli.outputs import expect_apart, expect_directory, write_ranks
 from chakra_et.cli.progress import working
 from chakra_et.cli.targets import (
     ForceOption,
@@ -81,6 +81,7 @@ def fix_command(
         )
     if target is not None:
         expect_directory(output)
+    expect_apart("--report", report, output)
     split_ns = None if split_us is None else round(split_us * 1000)
     with working("curing"):
         found = read_files(path)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from chakra_et.cli.progress import working
 from chakra_et.directory import names_a_file
-from chakra_et.errors import ChakraError
+from chakra_et.errors import ChakraError, OutputError
 from chakra_et.files import write
-from chakra_et.io.output import make_directory
+from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.model import Trace
 from chakra_et.run_directory import run_directory
+from chakra_et.urls import url_of
 
 
 def write_ranks(
@@ -46,4 +47,26 @@ def expect_directory(output: Path) -> None:
             "expected a directory for one file of each rank, got a file name",
             path=output,
             remedy="Name a directory.",
+        )
+
+
+def expect_apart(option: str, second: Path | None, output: Path | None) -> None:
+    """Refuse, before the work, a second output that could not be written, or not beside `output`.
+
+    Its directory is there, or is `output`. Raises ChakraError.
+    """
+    if second is None or is_standard_output(second) or url_of(second) is not None:
+        return
+    if output is not None and second.resolve() == output.resolve():
+        raise ChakraError(
+            f"{option} and the output are one file", path=second, remedy="Name two files."
+        )
+    if second.is_dir():
+        raise OutputError("this is a directory", path=second, remedy="Name a file in it.")
+    parent = second.parent
+    if not parent.is_dir() and (output is None or parent.resolve() != output.resolve()):
+        raise OutputError(
+            f"cannot be created: there is no directory {parent}",
+            path=second,
+            remedy="Check the path, or make that directory first.",
         )

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from chakra_et.cli.findings import FailOn, Format, put_findings
+from chakra_et.cli.outputs import expect_apart
 from chakra_et.cli.progress import working
 from chakra_et.errors import ChakraError
 from chakra_et.validators import PROFILES, validate
@@ -75,6 +76,7 @@ def validate_command(
 
     Exit code 0: clean. 1: findings at or above --fail-on. 2: something could not be read.
     """
+    expect_apart("--write-baseline", save_baseline, output)
     with working("checking"):
         result = validate(paths, profile, skip_others=skip_others)
     if baseline is not None:

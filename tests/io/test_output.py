@@ -94,6 +94,41 @@ def test_no_verb_replaces_its_input(
     assert (folder / target).read_bytes() == before
 
 
+SECOND: dict[str, tuple[str, ...]] = {
+    "convert": ("--host", "host.json.gz", "-o", "x.et", "--report"),
+    "fix": ("trace.0.et", "-o", "x.et", "--report"),
+    "validate": ("trace.0.et", "-o", "x.et", "--write-baseline"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("sub/../x.et", "are one file"),
+        ("sub", "this is a directory"),
+        ("no/such.json", "there is no directory no"),
+    ],
+)
+@pytest.mark.parametrize("verb", SECOND)
+def test_a_second_output_that_cannot_be_is_refused_before_the_first_is_made(
+    folder: Path,
+    verb: str,
+    name: str,
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from chakra_et.cli import app
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["chakra", verb, *SECOND[verb], name])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert not Path("x.et").exists()
+
+
 def test_a_directory_converted_into_itself_replaces_no_input(tmp_path: Path) -> None:
     host = tmp_path / "trace.0.et"
     shutil.copy(EXAMPLES / "simple_add" / "host.json.gz", host)
