@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import numpy.typing as npt
 from chakra_et.columns import EVER, NEVER
 
 _LIMIT = 1 << 63
+_SPARSE: Final = 16
+"""Keys are ranked by a table of all that there could be while these are not more by this factor."""
 
 
 def order_of(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -22,11 +24,23 @@ def order_of(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 def codes(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """A number for each row of one or more columns: the rank of that row among distinct rows."""
-    columns = tuple(_packed(columns) or columns)
-    order = order_of(*columns)
+    keys = _packed(columns)
+    if keys is not None and len(keys[0]) and int(keys[0].max()) < _SPARSE * len(keys[0]):
+        return _ranks(keys[0])
+    columns = columns if keys is None else (keys[0],)
+    order = np.lexsort(columns[::-1])
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.cumsum(begins(*(column[order] for column in columns))) - 1
     return ranks
+
+
+def _ranks(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The ranks of keys from 0 on, by a table of all that there could be."""
+    rank = np.zeros(int(keys.max()) + 1, np.int64)
+    rank[keys] = 1
+    np.cumsum(rank, out=rank)
+    rank -= 1
+    return rank[keys]
 
 
 def row_keys(*columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -62,9 +76,38 @@ def begins(*columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The distinct values, ascending: as `np.unique`, which since NumPy 2.3 hashes them first."""
+    """The distinct values, ascending: as `np.unique`, which since NumPy 2.3 hashes them first.
+
+    That also imports what masked arrays need, which takes longer than most of what is asked here.
+    """
     ordered = np.sort(values)
     return ordered[begins(ordered)]
+
+
+def among(values: npt.NDArray[np.integer[Any]], some: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Which values are among some others: as `np.isin`, for whole numbers of 64 bits."""
+    numbers = values.astype(np.int64, copy=False)
+    wanted = np.asarray(some).astype(np.int64, copy=False)
+    if len(wanted) == 0:
+        return np.zeros(len(numbers), np.bool_)
+    low, high = int(wanted.min()), int(wanted.max())
+    if low > EVER and high - low < _SPARSE * (len(numbers) + len(wanted)):
+        there = np.zeros(high - low + 3, np.bool_)
+        there[wanted - (low - 1)] = True
+        # What is not between them goes to the ends, where nothing is, also by wrapping around.
+        return there.take(numbers - (low - 1), mode="clip")
+    ordered = np.sort(wanted)
+    found: npt.NDArray[np.bool_] = (
+        ordered.take(np.searchsorted(ordered, numbers), mode="clip") == numbers
+    )
+    return found
+
+
+def distinct_rows(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """The columns of the distinct rows, ascending."""
+    order = order_of(*columns)
+    order = order[begins(*(column[order] for column in columns))]
+    return tuple(column[order] for column in columns)
 
 
 def _packed(*tables: tuple[npt.NDArray[Any], ...]) -> list[npt.NDArray[np.int64]] | None:
@@ -74,30 +117,45 @@ def _packed(*tables: tuple[npt.NDArray[Any], ...]) -> list[npt.NDArray[np.int64]
     if any(column.dtype.kind not in "iub" for table in tables for column in table):
         return None
     limits = [_limits(columns) for columns in zip(*tables, strict=True)]
-    widths = [high - low + 3 for low, high in limits]
-    if prod(widths) >= _LIMIT or any(high > NEVER for _, high in limits):
+    widths = [limit.high - limit.low + 3 for limit in limits]
+    if prod(widths) >= _LIMIT or any(limit.high > NEVER for limit in limits):
         return None
-    keys = [np.zeros(len(table[0]), np.int64) for table in tables]
-    for key, table in zip(keys, tables, strict=True):
-        for column, (low, high), width in zip(table, limits, widths, strict=True):
-            part = column.astype(np.int64, copy=False)
-            # What is before or after all others stands right beside them.
-            part = np.clip(part, max(low - 1, EVER), min(high + 1, NEVER))
-            part -= low - 1
-            key *= width
-            key += part
+    return [_keys(table, limits, widths) for table in tables]
+
+
+def _keys(
+    table: tuple[npt.NDArray[Any], ...], limits: list[_Limits], widths: list[int]
+) -> npt.NDArray[np.int64]:
+    """A number for each row of a table."""
+    keys = np.zeros(len(table[0]), np.int64)
+    for column, limit, width in zip(table, limits, widths, strict=True):
+        part = column.astype(np.int64, copy=False)
+        if limit.beyond:  # What is before or after all others stands right beside them.
+            part = np.clip(part, max(limit.low - 1, EVER), min(limit.high + 1, NEVER))
+        keys *= width
+        keys += part
+        keys -= limit.low - 1
     return keys
 
 
-def _limits(columns: tuple[npt.NDArray[Any], ...]) -> tuple[int, int]:
+class _Limits(NamedTuple):
+    """The least and the greatest value of columns; whether `EVER` or `NEVER` is beyond them."""
+
+    low: int
+    high: int
+    beyond: bool
+
+
+def _limits(columns: tuple[npt.NDArray[Any], ...]) -> _Limits:
     """The least and the greatest value that is not `EVER` or `NEVER`; both 0 if there is none."""
-    lows, highs = [], []
+    lows, highs, beyond = [], [], False
     for values in filter(len, columns):
         low, high = int(values.min()), int(values.max())
         if low == EVER or high == NEVER:
+            beyond = True
             told = values[(values != EVER) & (values != NEVER)]
             low, high = int(told.min(initial=NEVER)), int(told.max(initial=EVER))
         if low <= high:
             lows.append(low)
             highs.append(high)
-    return min(lows, default=0), max(highs, default=0)
+    return _Limits(min(lows, default=0), max(highs, default=0), beyond)

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.model import GAP, UNKNOWN_NS, EdgeKind, TimeParts, Trace, time_parts
@@ -64,7 +65,7 @@ def operator_times(trace: Trace) -> list[OperatorTime]:
     for into, values in zip(sums, (calls, own, waited, total, timed), strict=True):
         np.add.at(into, key, values)
     # What only tells about the trace, such as its threads, ran nothing.
-    ran = np.unique(key[nodes.type != NodeType.METADATA])
+    ran = distinct(key[nodes.type != NodeType.METADATA])
     found = [
         OperatorTime(nodes.names[i // 2], bool(i % 2), *(int(s[i]) for s in sums))
         for i in ran.tolist()

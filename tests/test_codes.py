@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.codes import codes, distinct, order_of, row_keys, search_rows
+from chakra_et.codes import among, codes, distinct, distinct_rows, order_of, row_keys, search_rows
 from chakra_et.columns import EVER, NEVER, Growing
 
 NUMBER = st.one_of(
@@ -39,6 +39,19 @@ def test_codes_are_ranks_among_distinct_rows(rows):
 @given(st.lists(NUMBER, max_size=8))
 def test_distinct_values_ascend(values):
     assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+@given(ROWS)
+def test_distinct_rows_ascend(rows):
+    found = zip(*(column.tolist() for column in distinct_rows(*columns(rows))), strict=True)
+    assert list(found) == sorted(set(rows))
+
+
+@given(st.lists(NUMBER, max_size=8), st.lists(NUMBER, max_size=8))
+def test_values_are_among_others_wherever_these_lie(values, some):
+    found = among(np.array(values, np.int64), np.array(some, np.int64))
+    assert found.tolist() == [value in some for value in values]
+    assert among(np.array(values, np.int64), some).tolist() == found.tolist()
 
 
 def test_keys_of_usual_times_need_no_sorting(monkeypatch):

@@ -167,7 +167,7 @@ def _reached(chain: Rows, source: Rows, target: Rows, asked: Mask) -> Rows:
     near = near[order_of(target[near], source[near])]
     source, target, asked = source[near], target[near], asked[near]
     found: list[int] = []
-    wanted = np.unique(source[asked])
+    wanted = distinct(source[asked])
     for begin in range(0, len(wanted), _BITS):
         bits = wanted[begin : begin + _BITS]
         mine = asked & (source >= bits[0]) & (source <= bits[-1])

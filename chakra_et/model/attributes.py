@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import among
 from chakra_et.definitions import Kind
 
 AttributeValue = Any
@@ -350,7 +351,7 @@ class AttributeTable:
         """Take the attribute of `column`, one of this table's, from the nodes of `rows`."""
         number = next(i for i, other in enumerate(self.columns) if other is column)
         self._relayout(rows, partial(_without, number))
-        kept = np.flatnonzero(~np.isin(column.rows, rows))
+        kept = np.flatnonzero(~among(column.rows, rows))
         self.columns[number] = column.part(kept)
         if len(kept) == 0:
             del self.columns[number]

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Rows
 from chakra_et.definitions import Kind
 from chakra_et.model.attributes import AttributeColumn
@@ -41,7 +42,7 @@ def set_entries(nodes: Nodes, edges: Edges, said: Mapping[int, str]) -> None:
     for column in _columns(nodes):
         nodes.attributes.remove(column, column.rows)
     places = np.fromiter(said, np.int64, len(said))
-    rows = np.unique(np.searchsorted(edges.offsets, places, "right") - 1)
+    rows = distinct(np.searchsorted(edges.offsets, places, "right") - 1)
     spans = zip(edges.offsets[rows].tolist(), edges.offsets[rows + 1].tolist(), strict=True)
     texts = [",".join(said.get(edge, "") for edge in range(*span)) for span in spans]
     if texts:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import order_of
+from chakra_et.codes import distinct, order_of
 from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
 
@@ -180,7 +180,7 @@ def unreadable(nodes: Nodes) -> Rows:
     node, owner, ns, wrong = _told(nodes)
     wrong += node[owner == node].tolist()
     wrong += np.flatnonzero(_sums(node, ns, len(nodes)) > nodes.duration_ns).tolist()
-    return np.unique(np.array(wrong, np.int64))
+    return distinct(np.array(wrong, np.int64))
 
 
 def _told(nodes: Nodes) -> tuple[Rows, Rows, Rows, list[int]]:

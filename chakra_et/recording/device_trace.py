@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Mask, Rows, TextCodes, no_rows
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
@@ -186,7 +187,7 @@ class DeviceTrace:
     def has_work_of(self) -> frozenset[str]:
         """Categories of device work: those that are known, and others that the file has."""
         names = self.categories.in_order
-        found = np.unique(self.category[self.role == Role.WORK]).tolist()
+        found = distinct(self.category[self.role == Role.WORK]).tolist()
         return self.work_categories | {names[code] for code in found}
 
     def rows(self, role: Role) -> Rows:

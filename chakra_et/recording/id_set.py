@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Mask, Rows
 
 _PAGE = 1 << 16
@@ -30,7 +31,7 @@ class IdSet:
         found = np.zeros(len(ids), np.bool_)
         if not self._pages:
             return found
-        for page in np.unique(ids // _PAGE).tolist():
+        for page in distinct(ids // _PAGE).tolist():
             rows = np.flatnonzero(ids // _PAGE == page)
             if page in self._pages:
                 bits = ids[rows] % _PAGE
@@ -54,5 +55,5 @@ class IdSet:
 
 def _by_page(ids: Rows) -> Iterator[tuple[int, Rows]]:
     pages = ids // _PAGE
-    for page in np.unique(pages).tolist():
+    for page in distinct(pages).tolist():
         yield page, ids[pages == page] % _PAGE

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.attribute_codec import encode_block, encode_column
@@ -76,7 +77,7 @@ class AttributePieces:
         places = np.flatnonzero(chosen & fits)
         if len(places):
             yield places, self._order
-        for code in np.unique(layout[~fits]).tolist():
+        for code in distinct(layout[~fits]).tolist():
             yield np.flatnonzero(layout == code), (*self._table.layouts[code], *self._told)
 
 

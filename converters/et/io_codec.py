@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.converters.et import fields
 from chakra_et.converters.et.pieces import Grid, Pieces
 from chakra_et.converters.et.side_by_side import Ints, Wire
@@ -82,6 +83,6 @@ def decode_ios(wire: Wire, data: bytes, at: Ints, behind: Ints) -> list[NodeIO]:
         columns.append(column)
         others &= ~chosen
     result = list(map(NodeIO, *columns))
-    for row in np.unique(found.row[others]).tolist():
+    for row in distinct(found.row[others]).tolist():
         result[row] = decode_io(data[at[row] : behind[row]])
     return result

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import among, codes, distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.converters.kineto.process_marks import Marks
 from chakra_et.recording import NO_ID, DeviceTrace, Role
@@ -59,7 +59,7 @@ class Owners:
 def find_owners(device: DeviceTrace, pids: list[int]) -> Owners:
     """The process, one of `pids`, of each row; rows of host threads say theirs."""
     owner = np.full(len(device), pids[0], np.int64)
-    own = (device.role <= Role.CALL) & np.isin(device.pid, pids)
+    own = (device.role <= Role.CALL) & among(device.pid, pids)
     owner[own] = device.pid[own]
     marks = Marks(device, np.flatnonzero(own), pids)
     block = _blocks(device.pid, own, pids)
@@ -87,14 +87,14 @@ def _pieces(
     work = device.role[rows] == Role.WORK
     few = _fewer_devices(device, rows[work], calls)
     pieces = []
-    for number in np.unique(place).tolist():
+    for number in distinct(place).tolist():
         mine = np.flatnonzero(place == number)
         several = _several(told[mine])
         in_turn = few and _of_each_caller(device, rows[mine[work[mine]]], calls)
         if several or in_turn:
             open_ones = mine[told[mine] == NO_ID]
             told[open_ones] = _in_turn(device, rows[open_ones], calls)
-        for pid in np.unique(told[mine]).tolist() if several or in_turn else [NO_ID]:
+        for pid in distinct(told[mine]).tolist() if several or in_turn else [NO_ID]:
             part = rows[mine[told[mine] == pid]] if several or in_turn else rows[mine]
             may_be = list(calls) if pid == NO_ID else [pid]
             at = _number(device, int(part[0]))
@@ -116,14 +116,14 @@ def _number(device: DeviceTrace, row: int) -> int:
 
 def _fewer_devices(device: DeviceTrace, work: Rows, calls: dict[int, _Calls]) -> bool:
     """Whether there are fewer numbers of devices than processes that call, so that some share."""
-    numbers = len(np.unique(codes(device.pid[work], device.device[work])))
+    numbers = len(distinct(codes(device.pid[work], device.device[work])))
     return numbers < sum(len(own.ids) > 0 for own in calls.values())
 
 
 def _of_each_caller(device: DeviceTrace, work: Rows, calls: dict[int, _Calls]) -> bool:
     """Whether most work comes as often with an id as processes called with it, twice or more."""
     ids, times = np.unique(device.correlation[work], return_counts=True)
-    callers = np.sum([np.isin(ids, own.ids) for own in calls.values()], axis=0)
+    callers = np.sum([among(ids, own.ids) for own in calls.values()], axis=0)
     alike = (callers > 1) & (times == callers)
     return bool(2 * times[alike].sum() > len(work))
 
@@ -155,7 +155,7 @@ def _only_caller(device: DeviceTrace, rows: Rows, calls: dict[int, _Calls]) -> R
     """The only process with a call of the same correlation id as each row; `NO_ID` if several."""
     found, times = np.full(len(rows), NO_ID, np.int64), np.zeros(len(rows), np.int64)
     for pid, own in calls.items():
-        same = np.isin(device.correlation[rows], own.ids)
+        same = among(device.correlation[rows], own.ids)
         found[same] = pid
         times += same
     return np.where(times == 1, found, NO_ID)
@@ -229,6 +229,6 @@ def _each_its_own(device: DeviceTrace, pieces: list[_Piece], found: Owners) -> N
 
 def _share_ids(device: DeviceTrace, one: _Piece, other: _Piece) -> bool:
     """Whether work on two devices has ids in common, and so is of two processes."""
-    ids, others = (np.unique(device.correlation[piece.rows]) for piece in (one, other))
+    ids, others = (distinct(device.correlation[piece.rows]) for piece in (one, other))
     common = np.intersect1d(ids[ids > 0], others[others > 0])
     return len(common) > _SOME * min(len(ids), len(others))

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Rows
 from chakra_et.recording import NO_ID, DeviceTrace
 
@@ -62,7 +63,7 @@ class Marks:
         said: Counter[Mark] = Counter()
         for row in rows.tolist():
             said.update(self._told(row))
-        for pid in np.unique(self.device.pid[rows]).tolist():
+        for pid in distinct(self.device.pid[rows]).tolist():
             said.update(dict.fromkeys(self.labels.get(pid, ()), len(rows)))
         return {pid: float(sum(said[mark] for mark in marks)) for pid, marks in self.of.items()}
 

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import among
 from chakra_et.columns import Growing, Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
@@ -269,9 +270,7 @@ class Columns:
         self._put("shapes", shapes)
         names = [event.name for event in spans]
         tells = {name: tells_communication(name) for name in set(names)}
-        carried = np.isin(role, KEPT_ROLES) | np.array(
-            list(map(tells.__getitem__, names)), np.bool_
-        )
+        carried = among(role, KEPT_ROLES) | np.array(list(map(tells.__getitem__, names)), np.bool_)
         args = [""] * len(spans)
         for row in np.flatnonzero(carried).tolist():
             args[row] = bytes(raw[row]).decode("utf-8", "replace")

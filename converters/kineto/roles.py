@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import among, codes, distinct, distinct_rows
 from chakra_et.columns import Mask
 from chakra_et.converters.kineto.categories import (
     ANNOTATION,
@@ -73,7 +73,7 @@ def _to_threads(device: DeviceTrace, rows: Mask, pid: int) -> None:
     Its number is that of the process with two digits more; where there is only one with
     operations, it is that one.
     """
-    pids = np.unique(device.pid[device.role == Role.OP]).tolist()
+    pids = distinct(device.pid[device.role == Role.OP]).tolist()
     owners = [own for own in pids if own == pid // 100] or (pids if len(pids) == 1 else [])
     for owner in owners:
         device.pid[rows] = owner
@@ -91,8 +91,8 @@ def _launched(device: DeviceTrace) -> Mask:
     calls = device.role == Role.CALL
     ids = device.correlation[calls]
     thread = codes(device.pid, device.tid)
-    on_host = np.isin(thread, thread[calls | (device.role == Role.OP)])
-    return np.isin(device.correlation, ids[ids > 0]) & ~on_host
+    on_host = among(thread, thread[calls | (device.role == Role.OP)])
+    return among(device.correlation, ids[ids > 0]) & ~on_host
 
 
 def _told(device: DeviceTrace, work: Mask) -> list[str]:
@@ -124,8 +124,8 @@ def _without(device: DeviceTrace, lost: Mask) -> DeviceTrace:
 def _names(device: DeviceTrace, rows: Mask) -> str:
     """The categories of some records; of those without one, the processes."""
     names: dict[str, None] = {}
-    pairs = np.unique(np.stack((device.category[rows], device.pid[rows])), axis=1).T.tolist()
-    for code, pid in pairs:
+    pairs = distinct_rows(device.category[rows], device.pid[rows])
+    for code, pid in zip(*(column.tolist() for column in pairs), strict=True):
         process = device.process_names.get(pid, str(pid))
         names[device.categories.in_order[code] or f"those of process {process!r}"] = None
     shown = list(names)[:_SHOWN]

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Rows
 from chakra_et.converters.kineto.account import label
 from chakra_et.converters.kineto.categories import (
@@ -128,7 +129,7 @@ class Columns:
         return any(phase in (BEGIN, END) for _, phase, _ in self._piece.counts)
 
     def processes(self, rows: Rows) -> set[str]:
-        return set(map(str, np.unique(self._piece.columns["pid"][rows]).tolist()))
+        return set(map(str, distinct(self._piece.columns["pid"][rows]).tolist()))
 
     def correlations(self, rows: Rows) -> Rows:
         return self._piece.numbers[_CORRELATION][rows]

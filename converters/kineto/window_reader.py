@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import Mask, Rows, no_rows
 from chakra_et.converters.kineto.events import Event
 from chakra_et.converters.kineto.reader import LAYOUT, Columns, read_columns
@@ -79,7 +80,7 @@ def read_window(path: str | Path, strict: bool, chosen: Chosen, *, with_host: bo
     device = read_columns(path, new, strict, _PIECES)
     work = device.correlation[device.rows(Role.WORK)]
     calls = device.correlation[device.rows(Role.CALL)]
-    device.outside_calls = work[sieve.called.has(work) & ~np.isin(work, calls)]
+    device.outside_calls = work[sieve.called.has(work) & ~among(work, calls)]
     device.outside_rf_ids = made[-1].rf_ids
     return device
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import among, codes
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded
 from chakra_et.recording import DeviceTrace, HostTrace, Role
@@ -181,7 +181,7 @@ def _roots_of(host: HostTrace, keep: Mask, roots: Rows) -> Mask:
     _, first = np.unique(host.id[roots], return_index=True)
     roots = roots[first]
     process = host.parent[roots] == host.id[roots]
-    wanted = np.isin(host.id[roots], host.parent[keep]) | process
+    wanted = among(host.id[roots], host.parent[keep]) | process
     mask = np.zeros(len(host), np.bool_)
     mask[roots[wanted]] = True
     return mask

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import among
 from chakra_et.columns import UNTIMED, Rows
 from chakra_et.recording import HostTrace, Kind
 from chakra_et.recording.host_trace import NO_CALLER
@@ -30,7 +31,7 @@ _SHARE: Final = 0.1
 def add_unrecorded(host: HostTrace) -> HostTrace:
     """Give every caller that is not in the file a node, under the root of its thread."""
     named = (host.parent != NO_CALLER) & (host.parent != host.id)
-    missing = np.flatnonzero(named & ~np.isin(host.parent, host.id))
+    missing = np.flatnonzero(named & ~among(host.parent, host.id))
     if len(missing) == 0:
         return host
     # Of several children, the one that began first tells the thread.

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece
 from chakra_et.converters.pytorch.forked import ROOTS
@@ -153,7 +154,7 @@ class _Sieve:
             self.names[name]
         roots = piece.named(lambda name: name.endswith(ROOTS))
         operations = piece.id[~roots]
-        if len(np.unique(operations)) < len(operations) or self._operations.has(operations).any():
+        if len(distinct(operations)) < len(operations) or self._operations.has(operations).any():
             raise _NotApartError
         self._operations.add(operations)
         self._roots.add(piece.id[roots])

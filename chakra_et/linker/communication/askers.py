@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.views import ANCESTORS, Views
@@ -25,8 +26,8 @@ def find_askers(views: Views, work: Rows, suspects: Mask) -> Rows:
     """
     table = views.table
     asker = _around(table, work, views.records())
-    silent = [r for r in np.unique(asker[asker != NO_ROW]).tolist() if _says_no(views, r)]
-    asker[np.isin(asker, silent)] = NO_ROW
+    silent = [r for r in distinct(asker[asker != NO_ROW]).tolist() if _says_no(views, r)]
+    asker[among(asker, silent)] = NO_ROW
     ranges = _around(table, work, views.device_ranges())
     asker = np.where(asker == NO_ROW, ranges, asker)
     asker = _by_closed_records(views, work, asker)
@@ -47,7 +48,8 @@ def _by_closed_records(views: Views, work: Rows, asker: Rows) -> Rows:
     after the record, where nothing was launched inside.
     """
     table = views.table
-    idle = np.setdiff1d(np.array(views.records(), np.int64), asker)
+    records = np.array(views.records(), np.int64)
+    idle = distinct(records[~among(records, asker)])
     asked = {
         int(table.caller[row]): row
         for row in idle[np.argsort(table.start_ns[idle], kind="stable")].tolist()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import NO_ROW, Mask
 from chakra_et.definitions import NodeType
 from chakra_et.linker.activities import Activities
@@ -71,7 +72,7 @@ class Views:
         if self.device is not None:
             told = [row for row, facts in self.device.collectives.items() if facts.name is not None]
             work = np.flatnonzero(self.table.work)
-            rows |= set(work[np.isin(self.table.record[work], told)].tolist())
+            rows |= set(work[among(self.table.record[work], told)].tolist())
         return sorted(rows)
 
     def host_spans(self) -> list[int]:

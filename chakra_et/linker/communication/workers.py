@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.joining.ranges_beside import backend_names
@@ -61,11 +62,11 @@ def find_workers(table: Activities, device: DeviceTrace | None) -> Workers:
     names = device.names.in_order
     backend = backend_names(names)[device.name[table.record[host]]]
     outermost = table.nested_in[host] == NO_ROW
-    others = np.unique(table.lane[host[outermost & ~backend]])
-    transfers = np.sort(host[outermost & ~np.isin(table.lane[host], others)])
+    others = distinct(table.lane[host[outermost & ~backend]])
+    transfers = np.sort(host[outermost & ~among(table.lane[host], others)])
     if len(transfers) == 0:
         return Workers.none()
-    callers = np.sort(host[(table.role[host] == Role.OP) & np.isin(table.lane[host], others)])
+    callers = np.sort(host[(table.role[host] == Role.OP) & among(table.lane[host], others)])
     waiting = np.array([name.endswith(_WAITING) for name in names], np.bool_)
     waits = callers[waiting[device.name[table.record[callers]]]]
     asking = np.array([name.startswith(REQUEST) for name in names], np.bool_)
@@ -85,7 +86,7 @@ def _asked(
     which a range beside it begins.
     """
     asked = np.full(len(transfers), NO_ROW, np.int64)
-    beside = np.isin(transfers, table.beside)
+    beside = among(transfers, table.beside)
     asked[beside] = table.caller[transfers[beside]]
     ids = rf_id[table.record[callers]]
     callers, ids = callers[ids > 0], ids[ids > 0]
@@ -141,7 +142,7 @@ def around(table: Activities, rows: Rows, asks: Mask) -> Rows:
 def _inside(table: Activities, transfers: Rows) -> tuple[Rows, Rows]:
     """What the threads of transfers do between one and the next, and the transfer before each."""
     order = table.host_order
-    mine = order[np.isin(table.lane[order], table.lane[transfers])]
-    begins = np.isin(mine, transfers)
+    mine = order[among(table.lane[order], table.lane[transfers])]
+    begins = among(mine, transfers)
     outer = mine[begins][np.cumsum(begins) - 1]
     return mine[~begins], outer[~begins]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Rows, no_rows
 from chakra_et.linker.activities import Activities, with_joins
 from chakra_et.linker.edge_list import EdgeList
@@ -44,7 +43,7 @@ class DeviceWaits:
 
     def take_syncs(self, syncs: EdgeList) -> None:
         """Take these; of calls that wait for nothing any more, what they wait for is not known."""
-        left = np.setdiff1d(self.syncs.target, syncs.target)
+        left = distinct(self.syncs.target[~among(self.syncs.target, syncs.target)])
         for call in left.tolist():
             self.scopes.pop(call, None)
         self.syncs = syncs

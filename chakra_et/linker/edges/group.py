@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import order_of
+from chakra_et.codes import among, order_of
 from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.communication import Communication
@@ -32,7 +32,7 @@ def group_edges(
     order = order_of(group.ravel(), issued_ns[rows], table.start_ns[rows])
     rows, group = rows[order], group.ravel()[order]
     follows = (group[1:] == group[:-1]) & (table.end_ns[rows][:-1] <= table.start_ns[rows][1:])
-    by_worker = np.isin(rows, workers.transfers)
+    by_worker = among(rows, workers.transfers)
     lane = table.lane[rows]
     follows &= ~(by_worker[1:] & by_worker[:-1] & (lane[1:] != lane[:-1]))
     places = np.flatnonzero(follows)

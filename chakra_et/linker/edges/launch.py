@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chakra_et.codes import order_of, search_rows
+from chakra_et.codes import among, distinct, order_of, search_rows
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -102,7 +102,7 @@ def launch_warnings(table: Activities, device: DeviceTrace) -> list[str]:
     launching = np.zeros(len(table), np.bool_)
     launching[table.launch[work[table.launch[work] != NO_ROW]]] = True
     names = device.name[table.record[calls]]
-    launchers = np.isin(names, np.unique(names[launching[calls]]))
+    launchers = among(names, distinct(names[launching[calls]]))
     idle = int(np.count_nonzero(launchers & ~launching[calls]))
     if idle:
         percent = 100 * idle / int(np.count_nonzero(launchers))

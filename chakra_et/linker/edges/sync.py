@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Rows, no_rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.carriers import Carriers
@@ -53,9 +54,8 @@ def sync_edges(
     found = _Found([], [], [])
     if len(launched.work) == 0:
         return _edge_list(found)
-    waits = np.setdiff1d(
-        calls.of(Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.FREE), joins.places
-    )
+    waits = calls.of(Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.FREE)
+    waits = distinct(waits[~among(waits, joins.places)])
     for place in waits.tolist():
         call = int(calls.call[place])
         lanes, told = _lanes(calls, place, launched)

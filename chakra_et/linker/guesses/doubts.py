@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -71,7 +72,7 @@ class Doubts:
         for _ in range(_ROUNDS):
             if not wrong.any():
                 break
-            self._awake = np.union1d(self._awake, edges.target[wrong])
+            self._awake = distinct(np.append(self._awake, edges.target[wrong]))
             time, edges = self._waits(forward_backward)
             wrong, _ = self._test(edges, self._ended(time))
         if edges.kind not in self._tried:
@@ -89,13 +90,13 @@ class Doubts:
         """
         asking = calls_of(self._table, self._device, Kind.WAIT_STREAM, Kind.WAIT_DEVICE)
         # Who asks whether work is done has slept since it last asked.
-        awake = np.union1d(self._awake, calls_of(self._table, self._device, Kind.POLL))
+        awake = distinct(np.append(self._awake, calls_of(self._table, self._device, Kind.POLL)))
         time = host_time(self._table, forward_backward, self._workers, awake, asking)
         edges = thread_edges(time)
         workers = self._workers
         awaited = np.append(time.awaited.goes_on, workers.waits)
-        told = np.isin(edges.source, workers.transfers) & np.isin(edges.target, awaited)
-        told |= np.isin(edges.source, self._table.beside)
+        told = among(edges.source, workers.transfers) & among(edges.target, awaited)
+        told |= among(edges.source, self._table.beside)
         return time, edges.select(~told & (edges.evidence != Evidence.THREAD_NAMES))
 
     def _ended(self, time: HostTime) -> Rows:

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -180,7 +181,7 @@ def _compared(own: History, other: History) -> tuple[Mask, Mask]:
 def _threads(own: History, other: History, name: Rows) -> Iterator[tuple[Rows, Rows]]:
     """Threads of both ranks, those together that share most names."""
     mine, theirs = (
-        {lane: np.flatnonzero(lanes == lane) for lane in np.unique(lanes).tolist()}
+        {lane: np.flatnonzero(lanes == lane) for lane in distinct(lanes).tolist()}
         for lanes in (own.thread, other.thread)
     )
     counts = {lane: Counter(own.name[rows].tolist()) for lane, rows in mine.items()}

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes, order_of
+from chakra_et.codes import among, codes, order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -91,7 +91,7 @@ def _repeats(table: Activities, names: Rows, marks: Rows, workers: Workers) -> R
     step[table.work & ~given] = NO_ROW
     number = _on_threads(table, names, step, len(begins), workers)
     # Transfers are not numbered by their place: they follow who asked.
-    host = table.host_order[~np.isin(table.host_order, workers.transfers)]
+    host = table.host_order[~among(table.host_order, workers.transfers)]
     host = host[step[host] != NO_ROW]
     if np.count_nonzero(number[host] != NO_ROW) < ALIKE * len(host):
         return None
@@ -131,7 +131,7 @@ def _on_threads(table: Activities, names: Rows, step: Rows, steps: int, workers:
     """Numbers of host activities: their places in the step of usual length."""
     number = np.full(len(table), NO_ROW, np.int64)
     order = table.host_order[step[table.host_order] != NO_ROW]
-    order = order[~np.isin(table.lane[order], table.lane[workers.transfers])]
+    order = order[~among(table.lane[order], table.lane[workers.transfers])]
     lengths = np.bincount(step[order], minlength=steps)
     usual = int(np.argsort(lengths, kind="stable")[steps // 2])
     mine = order[step[order] == usual]
@@ -193,7 +193,7 @@ def in_doubt(
     )
     if told is not None:
         keys = told[0] * len(end_ns) + told[1]
-        wrong |= np.isin(edges.source * len(end_ns) + edges.target, keys)
+        wrong |= among(edges.source * len(end_ns) + edges.target, keys)
     return wrong & edges.inferred, tried
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.tallies import ClockOffset
@@ -17,7 +18,7 @@ def align_clocks(table: Activities, device: DeviceTrace, *, apply: bool) -> list
     launch = table.launch[work]
     delay = np.where(launch != NO_ROW, table.start_ns[work] - table.start_ns[launch], 0)
     found = []
-    for number in np.unique(place[delay < 0]).tolist():
+    for number in distinct(place[delay < 0]).tolist():
         rows = place == number
         late = delay[rows]
         offset = int(-late.min())

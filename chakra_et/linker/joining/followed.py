@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
 from chakra_et.recording import HostTrace
@@ -20,8 +19,8 @@ def unfollowed_warnings(table: Activities, host: HostTrace | None) -> list[str]:
         return []
     operations = ~host.is_root & (host.op_schema != host.op_schemas.get("", NO_ROW))
     timed = table.lane[: len(host)] != NO_ROW
-    followed = np.isin(host.thread, host.thread[operations & timed])
-    threads = np.unique(host.thread[operations & ~followed])
+    followed = among(host.thread, host.thread[operations & timed])
+    threads = distinct(host.thread[operations & ~followed])
     without, count = int((operations & ~followed).sum()), int(operations.sum())
     if without <= _TOLD * count:
         return []

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes
+from chakra_et.codes import codes, distinct
 from chakra_et.columns import Rows
 from chakra_et.linker.joining.alignment import align
 
@@ -93,10 +93,10 @@ def _together(
     order = np.argsort(distance, kind="stable")
     distance, mine = distance[order], mine[order]
     borders = np.flatnonzero(np.diff(distance) > short // 2) + 1
-    wanted = len(np.unique(mine))
+    wanted = len(distinct(mine))
     found = []
     for part in np.split(np.arange(len(mine)), borders):
-        if len(np.unique(mine[part])) >= _WHOLE * wanted:
+        if len(distinct(mine[part])) >= _WHOLE * wanted:
             begin, end = int(distance[part[0]]), int(distance[part[-1]]) + short
             found.append((max(begin, 0), min(end, long)))
     return found

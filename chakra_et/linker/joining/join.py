@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import distinct
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.errors import LinkError
 from chakra_et.linker.evidence import Evidence
@@ -108,7 +108,7 @@ def _by_record_function(
             "these were not joined"
         )
         record[~agree] = NO_ROW
-    expected = np.count_nonzero(np.isin(host.rf_id, device.rf_id[known]) & (host.rf_id > 0))
+    expected = np.count_nonzero(among(host.rf_id, device.rf_id[known]) & (host.rf_id > 0))
     return HostJoin(record, "record-function id", matched, int(expected), warnings)
 
 

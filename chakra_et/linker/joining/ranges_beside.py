@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.recording.libraries import HOST_BACKENDS
 
@@ -24,8 +25,8 @@ def ranges_beside(ranges: Rows, host: Rows, lane: Rows, nested_in: Rows) -> Rows
     What a worker thread of a backend does lies inside of ranges.
     """
     outermost = host[nested_in[host] == NO_ROW]
-    others = np.unique(lane[outermost[~np.isin(outermost, ranges)]])
-    beside: Rows = ranges[np.isin(lane[ranges], others)]
+    others = distinct(lane[outermost[~among(outermost, ranges)]])
+    beside: Rows = ranges[among(lane[ranges], others)]
     return beside
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import order_of
+from chakra_et.codes import among, distinct, distinct_rows, order_of
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.linker.joining.iterations import LONGER, Iterations, Pairs, find_iterations
@@ -32,7 +32,7 @@ def by_order(
     """
     host_threads = [
         rows[np.argsort(host.id[rows], kind="stable")]
-        for thread in np.unique(host.thread[candidates])
+        for thread in distinct(host.thread[candidates])
         for rows in [candidates[host.thread[candidates] == thread]]
     ]
     pairs = _pair_threads(host_threads, _threads(device), host_name, record_name)
@@ -48,7 +48,8 @@ def _threads(device: DeviceTrace) -> list[Rows]:
     """The operations of each profiled thread, in the order in which they began."""
     ops = device.rows(Role.OP)
     threads = []
-    for pid, tid in np.unique(np.stack((device.pid[ops], device.tid[ops])), axis=1).T.tolist():
+    of_threads = distinct_rows(device.pid[ops], device.tid[ops])
+    for pid, tid in zip(*(column.tolist() for column in of_threads), strict=True):
         rows = ops[(device.pid[ops] == pid) & (device.tid[ops] == tid)]
         threads.append(rows[order_of(device.start_ns[rows], ties(device, rows))])
     return threads
@@ -87,8 +88,8 @@ def _one_iteration(
     if not pairs:
         return pairs, []
     mine, theirs = pairs[0]
-    left = mine[np.isin(host_name[mine], record_name[theirs])]
-    right = theirs[np.isin(record_name[theirs], host_name[mine])]
+    left = mine[among(host_name[mine], record_name[theirs])]
+    right = theirs[among(record_name[theirs], host_name[mine])]
     in_profile = len(right) >= LONGER * len(left) and len(left) >= _WHOLE * len(mine)
     in_host = len(left) >= LONGER * len(right) and len(right) >= _WHOLE * len(theirs)
     if not (in_profile or in_host):

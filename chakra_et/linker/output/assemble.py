@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import among
 from chakra_et.columns import NO_ROW, UNTIMED, Rows, let_go
 from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
 from chakra_et.linker import activities
@@ -171,7 +172,7 @@ class _View:
         self.host_row = table.host[order]
         self.record = table.record[order]
         self.role = table.role[order]
-        self.on_stream = np.isin(table.lane, table.lane[table.work])[order]
+        self.on_stream = among(table.lane, table.lane[table.work])[order]
         # The rests of others are shown as what they go on with.
         self.rests, self.rest_of = self.place[table.rests], self.place[rest_of]
         self.shown = self.record.copy()
@@ -218,7 +219,7 @@ def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[
     types = np.full(len(view.order), NodeType.COMP, np.int32)
     host = view.host
     if host is not None:
-        facts_only = np.isin(host.kind, _FACTS_ONLY)
+        facts_only = among(host.kind, _FACTS_ONLY)
         rows = view.on_host
         types[rows[facts_only[view.host_row[rows]]]] = NodeType.METADATA
     for activity, facts in communication.items():
@@ -292,7 +293,7 @@ def _add_record_columns(attributes: AttributeTable, view: _View) -> None:
         _add_integers(attributes, "thread", threads, view.from_record("tid", threads))
     goes_on = (view.rest_of[np.argsort(view.rests)] + 1).astype(np.uint64)
     attributes.add("rest_of", Kind.UINT64, goes_on, rests)
-    threads = threads[~np.isin(threads, rests)]
+    threads = threads[~among(threads, rests)]
     table, lasting = view.table, view.order[threads]
     inclusive = np.where(
         table.lane[lasting] != NO_ROW, table.end_ns[lasting] - table.start_ns[lasting], 0

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import distinct
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import around
@@ -58,7 +59,7 @@ def waits_at_ends(table: Activities, time: HostTime) -> LastWaits:
     np.maximum.at(end, table.lane[order], table.end_ns[order])
     asks = np.zeros(len(table), np.bool_)
     asks[np.where(request != NO_ROW, request, asked)] = True
-    lanes = np.unique(lane)
+    lanes = distinct(lane)
     waited = around(table, last[lanes], asks) != NO_ROW
     idle, late = over[lanes] - idle_from[lanes], end[lanes] - over[lanes]
     soon = (late > 0) & (late <= LEFT_NS) & (2 * late <= idle)

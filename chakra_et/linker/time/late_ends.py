@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import NEVER
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -30,7 +31,7 @@ def end_at_readers(table: Activities, data: EdgeList, workers: Workers) -> list[
     inner_end = table.start_ns[transfers]
     np.maximum.at(inner_end, number[workers.around], table.end_ns[workers.inside])
     source, target = data.source[~data.inferred], data.target[~data.inferred]
-    waits = np.isin(target, workers.waits) | (number[target] >= 0)
+    waits = among(target, workers.waits) | (number[target] >= 0)
     reads = (number[source] >= 0) & ~waits & (table.lane[source] != table.lane[target])
     which, begins = number[source[reads]], table.start_ns[target[reads]]
     able = begins > inner_end[which]

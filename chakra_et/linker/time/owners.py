@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import search_rows
+from chakra_et.codes import among, search_rows
 from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
@@ -31,7 +31,7 @@ class Moments:
 
 def moments(table: Activities) -> Moments:
     """Whose time the threads' timelines are. One step for each start and end of an activity."""
-    order = table.host_order[~np.isin(table.host_order, table.rests)]
+    order = table.host_order[~among(table.host_order, table.rests)]
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)[: len(order)]
     until = np.where(last, NEVER, np.append(start[1:], 0)[: len(order)])
@@ -65,11 +65,11 @@ def exclusive_ns(table: Activities, pieces: Moments) -> Rows:
 
 def main_owners(table: Activities, parts: TimeParts) -> Rows:
     """Whose most of the time of each of the table's rests is; else what was open when it began."""
-    told = np.flatnonzero(np.isin(parts.node, table.rests) & ~parts.gap)
+    told = np.flatnonzero(among(parts.node, table.rests) & ~parts.gap)
     told = told[np.argsort(parts.ns[told], kind="stable")]
     owner = np.full(len(table), NO_ROW, np.int64)
     order = table.host_order
-    at = np.flatnonzero(np.isin(order, table.rests))
+    at = np.flatnonzero(among(order, table.rests))
     owner[order[at]] = order[at - 1]
     owner[parts.node[told]] = parts.owner[told]
     return owner[table.rests]

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import NO_ROW, Mask
 from chakra_et.linker.activities import Activities
 from chakra_et.recording import DeviceTrace, Kind, Role
@@ -21,7 +22,7 @@ def polling(table: Activities, device: DeviceTrace) -> Mask:
     host = table.timed_host & (table.record != NO_ROW)
     rows = np.flatnonzero(host)
     kind, lane = device.kind[table.record[rows]], table.lane[rows]
-    other = (table.role[rows] == Role.OP) | ~np.isin(kind, _NO_OTHERS)
+    other = (table.role[rows] == Role.OP) | ~among(kind, _NO_OTHERS)
     polls = np.zeros(int(table.lane.max(initial=NO_ROW)) + 1, np.bool_)
     polls[lane[kind == Kind.POLL]] = True
     polls[lane[other]] = False

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import NEVER, NO_ROW, Rows, no_rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -72,11 +73,11 @@ def find_rests(
     calls = order[first[order] < time.end_ns[order]]
     after = following[calls]
     ends = waits_at_ends(table, time)
-    waits = np.isin(after, calls_of(table, device, *_WAITS))
+    waits = among(after, calls_of(table, device, *_WAITS))
     copied = _ends_of_copies(table, device)
     # What follows a blocking copy knows how long that took to return.
     waits &= copied[calls] == NO_ROW
-    idle = np.isin(after, time.waiting) & (copied[calls] == NO_ROW)
+    idle = among(after, time.waiting) & (copied[calls] == NO_ROW)
     woken = time.awaited.woken_ns(table)
     until = np.where(after == NO_ROW, ends.until(table.lane[calls]), woken[after])
     begin = np.maximum(np.maximum(first[calls], table.start_ns[calls]), copied[calls])

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -46,7 +47,7 @@ def device_joins(table: Activities, launched: Launched, calls: WaitCalls, slack_
     What had not ended `slack_ns` after a call, or after a later one, was not waited for by it.
     """
     waits = calls.of(Kind.WAIT_DEVICE)
-    devices = np.unique(calls.device[waits])
+    devices = distinct(calls.device[waits])
     found = [
         _chain(table, launched, calls, waits[calls.device[waits] == device], int(device), slack_ns)
         for device in devices.tolist()
@@ -69,7 +70,7 @@ def _chain(
     call = calls.call[places]
     asked, until = table.start_ns[call], table.end_ns[call] + slack_ns
     until = np.minimum.accumulate(until[::-1])[::-1]
-    mine = np.flatnonzero(np.isin(launched.lane, lanes))
+    mine = np.flatnonzero(among(launched.lane, lanes))
     lane, work = launched.lane[mine], launched.work[mine]
     waiting = np.searchsorted(asked, launched.when[mine], "left")
     waiting = np.maximum(waiting, np.searchsorted(until, table.end_ns[work], "left"))

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.recording import DeviceTrace, Kind, Role
@@ -45,7 +46,7 @@ class WaitCalls:
 
     def of(self, *kinds: Kind) -> Rows:
         """The places of the calls of some kinds."""
-        return np.flatnonzero(np.isin(self.kind, kinds))
+        return np.flatnonzero(among(self.kind, kinds))
 
 
 def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
@@ -56,7 +57,7 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
     correlation = device.correlation[table.record[calls]]
     asked = device.correlation[waits.row]
     named = np.concatenate((asked, waits.recorded_by))
-    places = np.flatnonzero(np.isin(correlation, named[named > 0]))
+    places = np.flatnonzero(among(correlation, named[named > 0]))
     by_id = dict(zip(correlation[places].tolist(), places.tolist(), strict=True))
     count = len(calls)
     columns = {
@@ -74,7 +75,7 @@ def wait_calls(table: Activities, device: DeviceTrace) -> WaitCalls:
         columns["awaited"][place] = waits.awaited[i]
         call = by_id.get(int(waits.recorded_by[i]))
         columns["record"][place] = NO_ROW if call is None else calls[call]
-    use = np.flatnonzero(np.isin(kind, _ABOUT_WAITS))
+    use = np.flatnonzero(among(kind, _ABOUT_WAITS))
     use = use[np.argsort(table.start_ns[calls[use]], kind="stable")]
     return WaitCalls(
         calls[use],
@@ -91,4 +92,4 @@ def calls_of(table: Activities, device: DeviceTrace | None, *kinds: Kind) -> Row
     if device is None:
         return np.zeros(0, np.int64)
     calls = np.flatnonzero((table.role == Role.CALL) & (table.record != NO_ROW))
-    return calls[np.isin(device.kind[table.record[calls]], kinds)]
+    return calls[among(device.kind[table.record[calls]], kinds)]

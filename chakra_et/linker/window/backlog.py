@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import codes, order_of
+from chakra_et.codes import among, codes, order_of
 from chakra_et.columns import EVER, NEVER, Mask, Rows
 from chakra_et.linker.time.held import LAG_NS
 from chakra_et.recording import DeviceTrace, Kind, Role
@@ -70,7 +70,7 @@ def _launched(device: DeviceTrace, work: Rows) -> Rows:
 def _waiting_calls(device: DeviceTrace, within: Mask, released: Rows) -> None:
     """A call that waits goes on, at the earliest, when the last work that ended during it did."""
     calls = np.flatnonzero(within & (device.role == Role.CALL))
-    calls = calls[np.isin(device.kind[calls], _WAITS)]
+    calls = calls[among(device.kind[calls], _WAITS)]
     outside = np.flatnonzero(~within & (device.role == Role.WORK))
     ends = np.sort(device.start_ns[outside] + device.duration_ns[outside])
     if len(ends) == 0:

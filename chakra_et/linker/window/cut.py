@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import among, distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.graph.intervals import inside, union
@@ -83,12 +84,12 @@ def cut_host(host: HostTrace, wanted: Window, whole: DeviceTrace | None = None) 
     if whole is not None:
         ops = whole.role == Role.OP
         outside = whole.rf_id[ops & ~_within(whole, _annotations(whole, wanted))]
-        inside &= ~np.isin(host.rf_id, outside[outside > 0])
+        inside &= ~among(host.rf_id, outside[outside > 0])
         inside &= ~whole.outside_rf_ids.has(host.rf_id)
     keep = inside.copy()
     front = np.flatnonzero(inside)
     while len(front):
-        front = np.unique(caller[front])
+        front = distinct(caller[front])
         front = front[(front >= 0) & ~keep[np.maximum(front, 0)]]
         keep[front] = True
     kept = host.select(keep)
@@ -111,8 +112,8 @@ def cut_device(device: DeviceTrace, wanted: Window) -> DeviceTrace:
     known = calls & (device.correlation > 0)
     work = (device.role == Role.WORK) & (device.correlation != NO_ID)
     called = np.concatenate((device.correlation[known], device.outside_calls))
-    has_call = work & np.isin(device.correlation, called)
-    within[has_call] = np.isin(device.correlation, device.correlation[known & within])[has_call]
+    has_call = work & among(device.correlation, called)
+    within[has_call] = among(device.correlation, device.correlation[known & within])[has_call]
     released = releases(device, within)
     cut = replace(device, released_ns=released).select(within, OUTSIDE)
     return replace(cut, warnings=[*cut.warnings, *backlog_warnings(cut, cut.released_ns)])
@@ -120,7 +121,7 @@ def cut_device(device: DeviceTrace, wanted: Window) -> DeviceTrace:
 
 def _annotations(device: DeviceTrace, wanted: Window) -> Rows:
     ops = device.rows(Role.OP)
-    return ops[np.isin(ops, _chosen(wanted, device.names.in_order, device.name))]
+    return ops[among(ops, _chosen(wanted, device.names.in_order, device.name))]
 
 
 def _within(device: DeviceTrace, rows: Rows) -> Mask:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import order_of
+from chakra_et.codes import distinct, order_of
 from chakra_et.columns import NO_ROW, Mask, Rows, count_up, no_rows
 from chakra_et.graph import last_awaited
 from chakra_et.linker.activities import Activities, begin_order
@@ -98,7 +98,7 @@ def only_ties(
     target = np.concatenate([e.target for e in others if e.kind is not EdgeKind.CALL])
     use = (lane[source] != NO_ROW) & (lane[target] != NO_ROW) & (lane[source] != lane[target])
     alone = np.zeros(len(data), np.bool_)
-    for of in np.unique(lane[data.source[between]]).tolist():
+    for of in distinct(lane[data.source[between]]).tolist():
         mine = np.flatnonzero(between & (lane[data.source] == of))
         reached = last_awaited(lane, place, source[use], target[use], of)
         alone[mine] = reached[data.target[mine]] < place[data.source[mine]]

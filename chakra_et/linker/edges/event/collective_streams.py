@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import among
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -30,8 +31,8 @@ def collective_stream_edges(
     none either: it waits by its place on the stream.
     """
     lanes = _own_streams(table, communication)
-    communication = communication[np.isin(table.lane[communication], lanes)]
-    others = launched.lanes[~np.isin(launched.lanes, lanes)]
+    communication = communication[among(table.lane[communication], lanes)]
+    others = launched.lanes[~among(launched.lanes, lanes)]
     shown = calls.has_records or len(calls.of(Kind.STREAM_WAIT)) > 0
     if shown or len(lanes) == 0 or len(others) == 0:
         communication = communication[:0]
@@ -87,7 +88,7 @@ def _late_after(
     by_end = communication[np.argsort(table.end_ns[communication], kind="stable")]
     ends = table.end_ns[by_end]
     late = unexplained(table, launched) > SOON_NS
-    work = launched.work[np.isin(launched.lane, others) & late[launched.work]]
+    work = launched.work[among(launched.lane, others) & late[launched.work]]
     place = np.searchsorted(ends, table.start_ns[work], "right") - 1
     found = []
     for target, nearest in zip(work.tolist(), place.tolist(), strict=True):

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import begins, distinct, order_of
+from chakra_et.codes import among, begins, distinct, order_of
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows, count_up
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList
@@ -78,7 +78,7 @@ def inferred_edges(table: Activities, launched: Launched, calls: Rows) -> EdgeLi
     launch = table.launch[work]
     thread, asked = table.lane[launch], table.start_ns[launch]
     times = {lane: np.sort(table.start_ns[calls[table.lane[calls] == lane]])
-             for lane in np.unique(table.lane[calls]).tolist()}  # fmt: skip
+             for lane in distinct(table.lane[calls]).tolist()}  # fmt: skip
     between = _calls_between(times, thread, asked, _previous_launch(thread, asked))
     since = _previous_launch_there(table, launched, work, thread, asked)
     possible = _calls_between(times, thread, asked, since)
@@ -134,7 +134,7 @@ def graph_edges(table: Activities, launched: Launched, told: Rows) -> EdgeList:
     """
     launch = table.launch[launched.work]
     several = _launches_on_several_streams(launch, launched.lane)
-    several = several[~np.isin(several, told)]
+    several = several[~among(several, told)]
     late = unexplained(table, launched)
     edges: list[tuple[int, int, Evidence]] = []
     grouped = np.argsort(launch, kind="stable")
@@ -214,7 +214,7 @@ def _ended_before(
     for place in earlier.tolist():
         last[place] = _ended_earlier(table, launched, int(last[place]), int(begin[place]))
     running[earlier] = last[earlier] == NO_ROW
-    query, last, later = query[~running], last[~running], np.isin(np.flatnonzero(~running), earlier)
+    query, last, later = query[~running], last[~running], among(np.flatnonzero(~running), earlier)
     order = order_of(query, -table.end_ns[last], later)
     return query[order], last[order]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chakra_et.codes import distinct_rows
 from chakra_et.columns import NO_ROW
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.edge_list import EdgeList, in_time
@@ -29,8 +30,7 @@ def graph_arrows(
     source = work_at(table, device, work, arrows.source, table.end_ns[work])
     target = work_at(table, device, work, arrows.target, table.start_ns[work])
     both = (source != NO_ROW) & (target != NO_ROW) & (source != target)
-    pairs = np.unique(np.stack((source[both], target[both])), axis=1)
-    edges = EdgeList.by(Evidence.EVENT_ARROW, pairs[0], pairs[1])
+    edges = EdgeList.by(Evidence.EVENT_ARROW, *distinct_rows(source[both], target[both]))
     what, of = "arrows between nodes of graphs to device work", len(arrows) + arrows.incomplete
     joins = [JoinTally(what, "row and time", int(np.count_nonzero(both)), of)]
     nothing = np.zeros(len(edges), np.bool_)

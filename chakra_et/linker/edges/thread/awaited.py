@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chakra_et.codes import order_of, search_rows
+from chakra_et.codes import among, order_of, search_rows
 from chakra_et.columns import NO_ROW, UNTIMED, Mask, Rows, no_rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers, around
@@ -65,14 +65,14 @@ def awaited(table: Activities, workers: Workers, awake: Rows, least_ns: int) -> 
     transfers, places = transfers[followed], places[followed]
     order, ended = table.host_order, table.end_ns[transfers]
     goes_on, before = order[places], order[places - 1]
-    last = np.where(np.isin(before, table.rests), order[places - 2], before)
+    last = np.where(among(before, table.rests), order[places - 2], before)
     idle = table.end_ns[before] <= ended
     idle_from = _last_ends(table, table.lane[goes_on], ended)
     asks = np.zeros(len(table), np.bool_)
     asks[np.where(request != NO_ROW, request, asked)] = True
-    waited = idle & (around(table, last, asks) != NO_ROW) & ~np.isin(goes_on, awake)
+    waited = idle & (around(table, last, asks) != NO_ROW) & ~among(goes_on, awake)
     waited &= table.start_ns[goes_on] - idle_from >= least_ns
-    waited |= np.isin(transfers, table.beside)
+    waited |= among(transfers, table.beside)
     return Awaited(
         transfers[waited], goes_on[waited], places[waited], idle_from[waited], idle[waited]
     )

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import order_of, search_rows
+from chakra_et.codes import among, distinct, order_of, search_rows
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Mask, Rows
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
@@ -79,14 +79,14 @@ def host_time(
     held = after.places[after.idle]
     line.idle_from[held - 1] = after.idle_from[after.idle]
     gaps = _waits(table, line, forward_backward.lanes(table)[order], workers.transfers)
-    gaps = gaps.without(np.isin(order, awake))
-    gaps = gaps.not_told_by(np.isin(order, asked), np.isin(order, after.goes_on))
+    gaps = gaps.without(among(order, awake))
+    gaps = gaps.not_told_by(among(order, asked), among(order, after.goes_on))
     gaps, end_ns, waited_for = _settled(table, line, workers, gaps, held, asking)
     waiting = order[gaps.places]
     begun_after = _last_ended(table, end_ns, gaps.starters, gaps.begun)
     begun = begun_after != NO_ROW
     inside, ended = _ended_inside(table, workers, end_ns)
-    new = ~np.isin(inside, waiting)
+    new = ~among(inside, waiting)
     by_times = int(new.sum()) + len(after.goes_on)
     asking_for = workers.asked[workers.asked != NO_ROW]
     evidence: tuple[Codes, ...] = (
@@ -120,7 +120,7 @@ def _settled(
     """
     order = table.host_order
     while True:
-        before = np.union1d(gaps.places[~line.first[gaps.places]], held) - 1
+        before = distinct(np.append(gaps.places[~line.first[gaps.places]], held)) - 1
         end_ns = _cut(table, line, workers, before)
         waited_for = _last_ended(table, end_ns, gaps.lanes, gaps.places)
         waiting = order[gaps.places]
@@ -129,7 +129,7 @@ def _settled(
         waited = waited_for != NO_ROW
         if asking is not None:
             woke = (end_ns[waited_for] == table.start_ns[waiting]) | gaps.told
-            waited &= woke | ~np.isin(waiting, asking)
+            waited &= woke | ~among(waiting, asking)
         if waited.all():
             return gaps, end_ns, waited_for
         gaps = gaps.some(waited)
@@ -257,14 +257,14 @@ def _waits(table: Activities, line: _Timeline, forward_lane: Rows, transfers: Ro
     operate[lane[table.role[order] == Role.OP]] = True
     operate[table.lane[table.beside]] = False
     lanes = np.flatnonzero(operate)
-    candidates = candidates[np.isin(lane[candidates], lanes)]
+    candidates = candidates[among(lane[candidates], lanes)]
     # What is left of a call goes on while that still runs.
-    candidates = candidates[~np.isin(order[candidates], table.rests)]
+    candidates = candidates[~among(order[candidates], table.rests)]
     if len(lanes) < 2:
         none = np.zeros(0, np.int64)
         return _Gaps(none, none, np.zeros(0, np.bool_), none, none)
     # The end of an annotation is nobody's doing, and wakes nobody; that of a transfer does.
-    labels = table.annotates[order] & ~np.isin(order, transfers)
+    labels = table.annotates[order] & ~among(order, transfers)
     did = np.where(labels, NO_ROW, lane)
     best_end, blocker = _ended_elsewhere(did, end, lanes, lane[candidates], start[candidates])
     # A thread that waits goes on soon after what it waited for has ended; else it slept.
@@ -288,7 +288,7 @@ def _ended_elsewhere(
     `UNTIMED` and `NO_ROW` where nothing had. Of lanes on which something ended at one time, the
     lowest counts.
     """
-    mine = np.flatnonzero(np.isin(lane, lanes))
+    mine = np.flatnonzero(among(lane, lanes))
     if not len(mine):
         return np.full(len(when), UNTIMED, np.int64), np.full(len(when), NO_ROW, np.int64)
     mine = mine[order_of(end[mine], -lane[mine])]
@@ -328,7 +328,7 @@ def _reach(
     order = table.host_order
     may_grow = np.append(before, np.flatnonzero(line.last))
     busy = np.append(workers.transfers, workers.inside)
-    may_grow = may_grow[~np.isin(order[may_grow], busy)]
+    may_grow = may_grow[~among(order[may_grow], busy)]
     # A thread that goes on itself does not idle longer.
     limit = np.where(line.last, NEVER, line.following)[may_grow]
     idle = order[may_grow]
