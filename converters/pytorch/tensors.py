@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import Mask, Rows
+from chakra_et.columns import Mask, Rows, count_up
 from chakra_et.kernel import kernel
 from chakra_et.recording import Tensors
 from chakra_et.recording.packed_texts import PackedTexts
@@ -31,7 +31,9 @@ _PIECE: Final = 1 << 22
 _OPEN, _CLOSE, _COMMA, _QUOTE, _END = b'[],"\0'
 _PATTERN: Final = bytes((_OPEN, *[_COMMA] * 5, _QUOTE, _QUOTE, _CLOSE))
 _STRUCTURAL: Final = bytes(byte in b'[],"\0' for byte in range(256))
-_DEPTH: Final = np.array([(byte == _OPEN) - (byte == _CLOSE) for byte in range(256)], np.int8)
+_DEPTH: Final = bytes((byte == _OPEN) - (byte == _CLOSE) & 0xFF for byte in range(256))
+_BLANKS: Final = b" \t\r\n"
+_ODD: Final = tuple(bytes((byte,)) for byte in _BLANKS + b"\\")
 _PAD: Final = bytes(24)
 """So that eight bytes can be read before any number."""
 
@@ -51,7 +53,7 @@ def tensors_in(operands: Sequence[tuple[bytes, ...]]) -> Tensors:
         found = module.find_tensors_at(*map(np.ascontiguousarray, values))
         if found is not None:
             return _tensors(found, len(operands))
-    return find_tensors([values for values, *_ in operands])
+    return find_tensors([operand[0] for operand in operands])
 
 
 def find_tensors(texts: list[bytes]) -> Tensors:
@@ -95,7 +97,7 @@ def _distinct(words: Words) -> tuple[list[str], Rows]:
 
 def _pieces(texts: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     """Some megabytes of texts at a time, and the number of the first."""
-    ends = np.cumsum(list(map(len, texts)), dtype=np.int64)
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     first = 0
     while first < len(texts):
         before = int(ends[first - 1]) if first else 0
@@ -106,13 +108,10 @@ def _pieces(texts: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
 
 def _in_piece(texts: list[bytes], first: int) -> tuple[npt.NDArray[Any], ...]:
     """Text, argument, four numbers, and the device of each tensor, as eight bytes."""
-    joined = b"\0".join(texts).translate(None, b" \t\r\n")
-    # Without escaped quotes, every quote begins or ends a string.
-    joined = _PAD + joined.replace(b"\\\\", b"").replace(b'\\"', b"") + _PAD
-    buffer = np.frombuffer(joined, np.uint8)
+    joined = _bare(b"\0".join([_PAD[:-1], *texts, _PAD[:-1]]))
     place = np.flatnonzero(np.frombuffer(joined.translate(_STRUCTURAL), np.bool_))
     place = place[len(_PAD) : -len(_PAD)]
-    token = buffer[place]
+    token = np.frombuffer(joined, np.uint8)[place]
     found = _matches(token, place)
     words = np.ndarray(len(joined) - 7, np.dtype("<u8"), joined, strides=(1,))
     sound = np.ones(len(found), np.bool_)
@@ -137,6 +136,17 @@ def _in_piece(texts: list[bytes], first: int) -> tuple[npt.NDArray[Any], ...]:
     return tuple(columns if sound.all() else [column[sound] for column in columns])
 
 
+def _bare(joined: bytes) -> bytes:
+    """Texts without blanks and escaped quotes, so that every quote begins or ends a string."""
+    begins = [place for each in _ODD if (place := joined.find(each)) >= 0]
+    if not begins:
+        return joined
+    # Few texts have any, and they stand close together.
+    begin, end = min(begins), max(map(joined.rfind, _ODD)) + 2
+    bare = joined[begin:end].translate(None, _BLANKS)
+    return joined[:begin] + bare.replace(b"\\\\", b"").replace(b'\\"', b"") + joined[end:]
+
+
 def _matches(token: Bytes, place: Rows) -> Rows:
     """Where the structural characters of a tensor begin."""
     count = max(len(token) - len(_PATTERN) + 1, 0)
@@ -151,10 +161,14 @@ def _matches(token: Bytes, place: Rows) -> Rows:
 
 def _outermost_commas(token: Bytes) -> npt.NDArray[np.int32]:
     """How many commas of outermost lists stand at or before each structural character."""
-    inside = np.logical_xor.accumulate(token == _QUOTE)
-    opened = np.where(inside, 0, _DEPTH[token]).cumsum(dtype=np.int32)
-    outermost = (token == _COMMA) & (opened == 1) & ~inside
-    running: npt.NDArray[np.int32] = outermost.cumsum(dtype=np.int32)
+    quotes = np.flatnonzero(token == _QUOTE)
+    begin, end = quotes[::2], np.append(quotes[1::2], len(token))[: (len(quotes) + 1) // 2]
+    within = end - begin - 1
+    if within.any():  # What stands in a string is no mark.
+        token = token.copy()
+        token[np.repeat(begin + 1, within) + count_up(within)] = _QUOTE
+    depth = np.frombuffer(token.tobytes().translate(_DEPTH), np.int8).cumsum(dtype=np.int32)
+    running: npt.NDArray[np.int32] = ((token == _COMMA) & (depth == 1)).cumsum(dtype=np.int32)
     return running
 
 

@@ -90,6 +90,7 @@ def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[Run]:
         return list(zip(*(column.tolist() for column in columns), strict=True))
     if abs(len(left) - len(right)) > most:
         return []
+    equal_from = _EqualFrom(left, right)
     reach = {1: 0}
     steps: list[dict[int, int]] = []
     for gaps in range(min(most, len(left) + len(right)) + 1):
@@ -100,7 +101,7 @@ def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[Run]:
             )
             at = reach[diagonal + 1] if down else reach[diagonal - 1] + 1
             if 0 <= at - diagonal <= len(right) and at <= len(left):
-                at += _equal_from(left, right, at, at - diagonal)
+                at += equal_from(at, at - diagonal)
             reach[diagonal] = at
             if at >= len(left) and at - diagonal >= len(right):
                 return _way_back(steps, diagonal, at)
@@ -121,18 +122,31 @@ def _way_back(steps: list[dict[int, int]], diagonal: int, at: int) -> list[Run]:
     return runs
 
 
-def _equal_from(left: Sequence, right: Sequence, a: int, b: int) -> int:
-    """How many items are equal from two places on; looks at twice as many each time."""
-    size, equal, look = min(len(left) - a, len(right) - b), 0, 32
-    while equal < size:
-        part = _common_prefix(
-            left[a + equal : a + equal + look], right[b + equal : b + equal + look]
-        )
-        equal += part
-        if part < look:
-            break
-        look *= 2
-    return min(equal, size)
+class _EqualFrom:
+    """How many items of two sequences are equal from two places on."""
+
+    def __init__(self, left: Sequence, right: Sequence) -> None:
+        self.left, self.right = left, right
+        self.items, self.others = left.tolist(), right.tolist()
+
+    def __call__(self, a: int, b: int) -> int:
+        size = min(len(self.items) - a, len(self.others) - b)
+        equal, look = 0, 32
+        # Most runs end at once; of a long one, each step looks at twice as many as the one before.
+        few = min(size, 8)
+        while equal < few and self.items[a + equal] == self.others[b + equal]:
+            equal += 1
+        if equal < 8:
+            return equal
+        while equal < size:
+            part = _common_prefix(
+                self.left[a + equal : a + equal + look], self.right[b + equal : b + equal + look]
+            )
+            equal += part
+            if part < look:
+                break
+            look *= 2
+        return min(equal, size)
 
 
 def _common_prefix(left: Sequence, right: Sequence) -> int:
