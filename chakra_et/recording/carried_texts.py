@@ -33,7 +33,9 @@ class CarriedTexts(Sequence[str]):
     def _pack(self, texts: list[bytes]) -> None:
         import zstandard  # Short recordings do without.
 
-        self._blocks.append(zstandard.ZstdCompressor(level=1).compress(b"".join(texts)))
+        packed = zstandard.ZstdCompressor(level=1).compress(b"".join(texts))
+        # A copy: what the compressor gives keeps the room for texts that cannot be compressed.
+        self._blocks.append(bytes(memoryview(packed)))
         self._lengths.append(np.fromiter(map(len, texts), np.int32, len(texts)))
 
     def __len__(self) -> int:
