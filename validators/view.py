@@ -13,7 +13,7 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import UNKNOWN_NS, Edges, Nodes, ProcessGroup, Trace
-from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.model.attribute_values import INTEGER_KINDS
 from chakra_et.validators.cycles import held_up
 from chakra_et.validators.finding import Finding, Hits
 

@@ -7,12 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from chakra_et.definitions import ATTRIBUTES
-from chakra_et.model.attributes import (
-    INTEGER_KINDS,
-    INTEGER_RANGES,
-    AttributeColumn,
-    AttributeTable,
-)
+from chakra_et.model import AttributeColumn, AttributeTable
+from chakra_et.model.attribute_values import INTEGER_KINDS, INTEGER_RANGES
 
 _GREATEST: Final = 1 << 62
 """Numbers from here on would not survive a change of a few percent."""

@@ -18,7 +18,7 @@ from chakra_et.feeder import errors
 from chakra_et.feeder.known_attributes import NEAR_NS
 from chakra_et.feeder.record import Record
 from chakra_et.model import AttributeKey, AttributeValue, EdgeKind, Node, NodeIO
-from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.model.attribute_values import INTEGER_KINDS
 
 
 class _Types(dict[int, NodeType | int]):

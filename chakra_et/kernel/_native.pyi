@@ -74,29 +74,30 @@ class ProfileReader:
 
 class NodeWriter:
     def __init__(
+        self, names: list[str], texts: Any, layouts: list[list[int]], tags: list[bytes]
+    ) -> None:
+        """What all nodes share. `layouts` has the attributes of each layout; `texts` are tuples of
+        bytes, or the fields of `PackedTexts` by name. Raises UnicodeEncodeError for text that is
+        not Unicode."""
+
+    def take(
         self,
         columns: dict[str, Column],
-        names: list[str],
-        texts: Any,
-        layouts: list[list[int]],
         attributes: list[
             tuple[Column, bytes | None, Column | list[Any] | tuple[Column, list[str]]]
         ],
         last: list[int],
         extra: list[tuple[int, bytes]],
-        tags: list[bytes],
     ) -> None:
-        """Nodes in columns. Attributes are rows, what stands before each value in its message, and
-        the values: unsigned numbers, texts, codes and distinct texts, or (with None before) whole
-        fields. `layouts` has the
-        attributes of each layout, `last` those that stand behind all others where a node has them;
-        `texts` are tuples of bytes, or the fields of `PackedTexts` by name.
-        Raises ValueError for columns of different lengths, UnicodeEncodeError for text that is not
-        Unicode."""
+        """Have some nodes written next, whose rows count from 0. Attributes are rows, what stands
+        before each value in its message, and the values: unsigned numbers, texts, codes and
+        distinct texts, or (with None before) whole fields. Those of `last` stand behind all others
+        where a node has them. Raises ValueError for columns of different lengths,
+        UnicodeEncodeError for text that is not Unicode."""
 
     def write(self, first: int, last: int) -> bytes:
-        """The nodes from `first` up to `last`, each with its length before it. Nodes are written in
-        order, each once."""
+        """Of the nodes that were taken, those from `first` up to `last`, each with its length
+        before it. Nodes are written in order, each once."""
 
 def enclosing(lane: Column, start: Column, end: Column, order: Column, last: int) -> Column:
     """The innermost interval around each, as `chakra_et.linker.joining.nesting` says; `last` is the

@@ -8,249 +8,19 @@ node's attributes, their kinds and whatever a reader did not know survive a roun
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import among
 from chakra_et.definitions import Kind
-
-AttributeValue = Any
-"""int, float, bool, str, bytes, a tuple of one of these, or None for an attribute without value."""
-
-INTEGER_KINDS: Final = frozenset(kind for kind in Kind if kind.name.endswith(("32", "64")))
-_UNSIGNED: Final = frozenset(k for k in INTEGER_KINDS if k.name.startswith(("UINT", "FIXED")))
-
-
-def _range(kind: Kind) -> tuple[int, int]:
-    bits = 32 if kind.name.endswith("32") else 64
-    return (0, 2**bits - 1) if kind in _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-INTEGER_RANGES: Final = {kind: _range(kind) for kind in INTEGER_KINDS}
-"""Least and greatest value of each kind of integer."""
-
-_TYPES: Final[dict[Kind, tuple[type, ...]]] = {
-    **dict.fromkeys(INTEGER_KINDS, (int, np.integer)),
-    Kind.DOUBLE: (float, int, np.floating),
-    Kind.FLOAT: (float, int, np.floating),
-    Kind.BOOL: (bool, int, np.bool_),
-    Kind.STRING: (str,),
-    Kind.BYTES: (bytes,),
-}
-
-
-def array_type(kind: Kind | None) -> npt.DTypeLike | None:
-    """The NumPy type that holds values of `kind`, or None where a Python list holds them."""
-    if kind in INTEGER_KINDS:
-        return np.uint64 if kind in _UNSIGNED else np.int64
-    if kind is Kind.BOOL:
-        return np.bool_
-    if kind is Kind.DOUBLE:
-        return np.float64
-    if kind is Kind.FLOAT:
-        return np.float32
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeKey:
-    """What tells one attribute column from another.
-
-    `kind` is None for an attribute that carries no value. `occurrence` numbers repetitions of what
-    is otherwise the same key within a node; `doc` is the attribute's doc string; `extra` holds the
-    bytes of protobuf fields that this version does not know.
-    """
-
-    name: str
-    kind: Kind | None
-    occurrence: int = 0
-    doc: str = ""
-    extra: bytes = b""
-
-
-class CodedTexts:
-    """Texts of which few are distinct: codes into these, until somebody looks at the texts."""
-
-    __slots__ = ("codes", "distinct")
-
-    def __init__(self, codes: npt.NDArray[np.integer[Any]], distinct: list[str]) -> None:
-        self.codes = np.asarray(codes, np.int32)
-        self.distinct = distinct
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __call__(self) -> list[str]:
-        """The texts."""
-        return list(map(self.distinct.__getitem__, self.codes.tolist()))
-
-
-class AttributeColumn:
-    """The values of one attribute: `values[i]` belongs to node row `rows[i]`; rows ascend."""
-
-    __slots__ = ("_values", "key", "rows")
-
-    def __init__(
-        self,
-        key: AttributeKey,
-        rows: npt.NDArray[np.int64],
-        values: Sequence[AttributeValue] | npt.NDArray[Any] | CodedTexts,
-    ) -> None:
-        self.key = key
-        self.rows = np.asarray(rows, np.int64)
-        is_coded = isinstance(values, CodedTexts)
-        stored: Any = values if is_coded else _stored(key, values)
-        if len(stored) != len(self.rows):
-            raise ValueError(f"{key.name}: {len(self.rows)} rows but {len(stored)} values")
-        check_values(key, stored.distinct if is_coded else stored)
-        self._values: Any = stored
-
-    def __repr__(self) -> str:
-        return f"<AttributeColumn {self.key.name} ({len(self.rows)} nodes)>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # What is deferred is made here: another process lacks what it is made of.
-        return AttributeColumn.trusted, (self.key, self.rows, self.values)
-
-    @property
-    def values(self) -> Any:
-        """An array, or a list where no array holds such values."""
-        # Looked up once: another thread may have made them by the next time.
-        values = self._values
-        if callable(values):
-            self._values = values = values()
-        return values
-
-    @values.setter
-    def values(self, values: Any) -> None:
-        self._values = values
-
-    @property
-    def coded(self) -> CodedTexts | None:
-        """The values as codes, where they are kept so."""
-        return self._values if isinstance(self._values, CodedTexts) else None
-
-    def at(self, row: int) -> AttributeValue:
-        """The value at node `row`, as a Python object; KeyError where the node has none."""
-        position = int(np.searchsorted(self.rows, row))
-        if position == len(self.rows) or self.rows[position] != row:
-            raise KeyError(row)
-        return _plain(self.values[position])
-
-    def take(self, order: npt.NDArray[np.int64], new_row: npt.NDArray[np.int64]) -> AttributeColumn:
-        """The column after nodes moved: old row r goes to `new_row[r]`, or away where negative.
-
-        `order` lists the old rows in their new order; it is the inverse of `new_row`.
-        """
-        moved = new_row[self.rows]
-        kept = np.flatnonzero(moved >= 0)
-        kept = kept[np.argsort(moved[kept], kind="stable")]
-        return self.trusted(self.key, moved[kept], self._values_at(kept))
-
-    def repeated(self, order: npt.NDArray[np.int64], count: int) -> AttributeColumn:
-        """The column of the nodes `order`, old rows in their new order, some more than once.
-
-        Old rows are below `count`.
-        """
-        of_row = np.full(count, -1, np.int64)
-        of_row[self.rows] = np.arange(len(self.rows))
-        place = of_row[order]
-        found = np.flatnonzero(place >= 0)
-        return self.trusted(self.key, found, self._values_at(place[found]))
-
-    def part(
-        self, places: npt.NDArray[np.int64], key: AttributeKey | None = None
-    ) -> AttributeColumn:
-        """The column of the rows and values at `places`, under another key if one is given."""
-        return self.trusted(key or self.key, self.rows[places], self._values_at(places))
-
-    def between(self, low: int, high: int) -> AttributeColumn:
-        """The column of the values at places `low` to `high`, of which the latter is left out."""
-        return self.trusted(self.key, self.rows[low:high], self.values[low:high])
-
-    @classmethod
-    def trusted(
-        cls, key: AttributeKey, rows: npt.NDArray[np.int64], values: Any
-    ) -> AttributeColumn:
-        """A column of values that are known to fit, stored as columns of its kind are."""
-        column = cls.__new__(cls)
-        column.key, column.rows, column._values = key, rows, values
-        return column
-
-    @classmethod
-    def deferred(
-        cls, key: AttributeKey, rows: npt.NDArray[np.int64], make: Callable[[], Any]
-    ) -> AttributeColumn:
-        """As `trusted`; the values are made when somebody looks at them."""
-        return cls.trusted(key, rows, make)
-
-    def merged(self, other: AttributeColumn) -> AttributeColumn:
-        """The column of the rows and values of both, which have no row in common."""
-        rows = np.concatenate([self.rows, other.rows])
-        if isinstance(self.values, np.ndarray):
-            values: Any = np.concatenate([self.values, other.values])
-        else:
-            values = [*self.values, *other.values]
-        return AttributeColumn(self.key, rows, values).part(np.argsort(rows, kind="stable"))
-
-    def _values_at(self, places: npt.NDArray[np.int64]) -> Any:
-        values = self.values
-        if isinstance(values, np.ndarray):
-            return values[places]
-        return [values[i] for i in places.tolist()]
-
-    def same(self, other: AttributeColumn) -> bool:
-        """Whether key, rows and values agree, NaN being equal to NaN."""
-        if self.key != other.key or not np.array_equal(self.rows, other.rows):
-            return False
-        if isinstance(self.values, np.ndarray):
-            unsigned = f"u{self.values.dtype.itemsize}"
-            equal = self.values.view(unsigned) == other.values.view(unsigned)
-            # Nothing but NaN is unequal to itself.
-            both_nan = (self.values != self.values) & (other.values != other.values)
-            return bool((equal | both_nan).all())
-        return all(same_value(a, b) for a, b in zip(self.values, other.values, strict=True))
-
-
-def _stored(key: AttributeKey, values: Any) -> Any:
-    """The values as an array, or as a list where no array holds such values."""
-    dtype = array_type(key.kind)
-    if dtype is None:
-        return list(values)
-    try:
-        array = np.asarray(values, dtype)
-    except OverflowError as error:
-        raise ValueError(f"attribute {key.name!r}: {error}") from None
-    if key.kind in INTEGER_RANGES and isinstance(values, np.ndarray):
-        changed = np.flatnonzero(array != values)
-        if len(changed):
-            raise ValueError(f"attribute {key.name!r}: {values[changed[0]]} is no {key.kind.name}")
-    return array
-
-
-def check_values(key: AttributeKey, values: Any) -> None:
-    """Raise ValueError where `values` of the attribute `key` do not fit its kind."""
-    kind = key.kind
-    if kind is None or len(values) == 0:
-        return
-    scalar = kind if kind in _TYPES else Kind(kind - 1)
-    if isinstance(values, np.ndarray):
-        # Any array of the right type is right, but for the 32 bits that some kinds have.
-        items = [values.min().item(), values.max().item()] if kind in INTEGER_RANGES else []
-    else:
-        items = values if scalar is kind else [item for value in values for item in value]
-    if not all(issubclass(found, _TYPES[scalar]) for found in set(map(type, items))):
-        raise ValueError(f"attribute {key.name!r}: not every value is a {scalar.name.lower()}")
-    if scalar in INTEGER_RANGES and len(items):
-        low, high = INTEGER_RANGES[scalar]
-        if min(items) < low or max(items) > high:
-            raise ValueError(f"attribute {key.name!r}: a value outside {scalar.name.lower()}")
+from chakra_et.model.attribute_column import AttributeColumn
+from chakra_et.model.attribute_values import AttributeKey, AttributeValue
+from chakra_et.model.packed_values import PackedValues
 
 
 def _fits(values: Any, dtype: np.dtype[Any]) -> bool:
@@ -258,11 +28,6 @@ def _fits(values: Any, dtype: np.dtype[Any]) -> bool:
     if dtype.kind == "O":
         return True
     return isinstance(values, np.ndarray) and (values.dtype.kind != "f" or dtype.kind == "f")
-
-
-def _plain(value: Any) -> Any:
-    """The Python object for a value of an array."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _repeats(key: AttributeKey, first: AttributeKey) -> bool:
@@ -276,15 +41,6 @@ def _and(number: int, layout: tuple[int, ...]) -> tuple[int, ...]:
 
 def _without(number: int, layout: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(i for i in layout if i != number)
-
-
-def same_value(a: AttributeValue, b: AttributeValue) -> bool:
-    """Equality of two attribute values in which NaN equals NaN, and 0.0 is not -0.0."""
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(same_value(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, float) and isinstance(b, float):
-        return a != a if b != b else a == b and math.copysign(1, a) == math.copysign(1, b)
-    return bool(a == b)
 
 
 class AttributeTable:
@@ -314,7 +70,7 @@ class AttributeTable:
         self,
         name: str,
         kind: Kind,
-        values: Sequence[AttributeValue] | npt.NDArray[Any] | CodedTexts,
+        values: Sequence[AttributeValue] | npt.NDArray[Any] | PackedValues,
         rows: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Append attribute `name` to the nodes of `rows` (ascending; all nodes by default).
@@ -343,7 +99,7 @@ class AttributeTable:
 
     def _append(self, column: AttributeColumn) -> None:
         """Add a column of an attribute that no node has yet; one of no nodes is left out."""
-        if len(column.rows):
+        if len(column):
             self.columns.append(column)
             self._relayout(column.rows, partial(_and, len(self.columns) - 1))
 
@@ -462,7 +218,7 @@ class AttributeTable:
         )
 
     def _by_content(self) -> dict[AttributeKey, AttributeColumn]:
-        return {column.key: column for column in self.columns if len(column.rows)}
+        return {column.key: column for column in self.columns if len(column)}
 
     def _orders(self) -> list[tuple[AttributeKey, ...]]:
         keys = [tuple(self.columns[i].key for i in layout) for layout in self.layouts]

@@ -14,7 +14,7 @@ import numpy as np
 from chakra_et.codes import distinct
 from chakra_et.columns import Rows
 from chakra_et.definitions import Kind
-from chakra_et.model.attributes import AttributeColumn
+from chakra_et.model.attribute_column import AttributeColumn
 from chakra_et.model.edges import Edges
 from chakra_et.model.nodes import Nodes
 from chakra_et.model.trace import Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chakra_et.definitions import Kind
-from chakra_et.model.attributes import AttributeKey, AttributeValue, check_values, same_value
+from chakra_et.model.attribute_values import AttributeKey, AttributeValue, check_values, same_value
 
 
 @dataclass(slots=True)

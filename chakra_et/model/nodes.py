@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.definitions import EdgeKind, Kind, NodeAttributes, NodeType
-from chakra_et.model.attributes import INTEGER_KINDS, AttributeTable, AttributeValue
+from chakra_et.model.attribute_values import INTEGER_KINDS, AttributeValue
+from chakra_et.model.attributes import AttributeTable
 from chakra_et.model.time_parts import keep_told, time_parts
 
 if TYPE_CHECKING:

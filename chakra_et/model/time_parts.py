@@ -18,6 +18,7 @@ import numpy.typing as npt
 from chakra_et.codes import distinct, order_of
 from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
+from chakra_et.model.packed_values import JoinedTexts
 
 if TYPE_CHECKING:
     from chakra_et.model.nodes import Nodes
@@ -153,15 +154,18 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
     for begin in range(0, len(rows), _MANY):
         of_some = borders[begin : begin + _MANY + 1]
         some = slice(of_some[0], of_some[-1])
-        texts += _in_words(ids[some], gaps[some], ns[some], of_some[:-1] - of_some[0])
-    nodes.attributes.add(NAME, Kind.STRING, texts, rows)
+        texts.append(_in_words(ids[some], gaps[some], ns[some], of_some[:-1] - of_some[0]))
+    nodes.attributes.add(NAME, Kind.STRING, JoinedTexts.of(texts), rows)
     nodes.__dict__[_KEPT] = _said(nodes), (node, owner, parts.ns, [])
 
 
 def _in_words(
     ids: npt.NDArray[np.uint64], gaps: npt.NDArray[np.bool_], ns: Rows, first: Rows
-) -> list[str]:
-    """What the attribute says of parts, of which a node's own begin at each place in `first`."""
+) -> bytes:
+    """What the attribute says of parts, of which a node's own begin at each place in `first`.
+
+    A text for each node, with a line's end behind it.
+    """
     numbers = np.stack((np.where(gaps, _AS_LONG_AS_GAP, ids), ns.view(np.uint64)), axis=1)
     # An encoder writes all numbers at once; what stands between them is changed afterwards.
     said = np.frombuffer(bytearray(msgspec.json.encode(numbers.ravel().tolist())), np.uint8)
@@ -171,8 +175,8 @@ def _in_words(
         said[begin + place] = letter
     said[commas] = ord(" ")
     said[commas[::2]] = ord(":")
-    said[commas[2 * first[1:] - 1]] = ord("\n")
-    return said[1:-1].tobytes().decode("ascii").split("\n")
+    said[commas[2 * first[1:] - 1]] = said[-1] = ord("\n")
+    return said[1:].tobytes()
 
 
 def unreadable(nodes: Nodes) -> Rows:

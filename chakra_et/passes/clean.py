@@ -9,7 +9,7 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, Kind, NodeType
 from chakra_et.model import AttributeColumn, AttributeTable, Trace, edge_evidence
-from chakra_et.model.attributes import INTEGER_KINDS, INTEGER_RANGES
+from chakra_et.model.attribute_values import INTEGER_KINDS, INTEGER_RANGES
 from chakra_et.passes.base import Change, trace_pass
 from chakra_et.passes.edit import (
     annotate,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from chakra_et.columns import Rows
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.model import UNKNOWN_NS, AttributeTable, ProcessGroup, Trace, TraceSet
-from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.model.attribute_values import INTEGER_KINDS
 from chakra_et.replay.columns import MET
 
 _NEARLY: Final = 4

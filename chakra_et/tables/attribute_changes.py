@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import Rows
 from chakra_et.model import UNKNOWN_NS, Nodes, Trace
-from chakra_et.model.attributes import same_value
+from chakra_et.model.attribute_values import same_value
 
 Change: TypeAlias = tuple[str, int, int, int, str | None]
 """A name, how many nodes have it on one side only (left, right) or otherwise, and an example."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from chakra_et.model import Metadata, Trace, TraceSet
-from chakra_et.model.attributes import same_value
+from chakra_et.model.attribute_values import same_value
 from chakra_et.tables.alone import edges_alone, nodes_alone
 from chakra_et.tables.attribute_changes import attribute_changes
 from chakra_et.tables.matched import Matched, matched

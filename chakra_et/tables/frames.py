@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chakra_et.definitions import CollectiveType, EdgeKind
 from chakra_et.model import UNKNOWN_NS, Trace, TraceSet
-from chakra_et.model.attributes import array_type
+from chakra_et.model.attribute_values import array_type
 from chakra_et.model.edge_evidence import entries
 from chakra_et.model.nodes import type_label
 from chakra_et.tables.places import Places

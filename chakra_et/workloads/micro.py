@@ -13,7 +13,7 @@ from typing import Any, Final
 from chakra_et.build import Program, Rank, Workload
 from chakra_et.definitions import ATTRIBUTES, CollectiveType, Kind, NodeType
 from chakra_et.errors import ChakraError
-from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.model.attribute_values import INTEGER_KINDS
 
 GROUP: Final = "rank"
 """The axis on which all ranks of a case lie, and so the group of all."""

@@ -26,7 +26,7 @@ from chakra_et.converters.et.wire import (
 )
 from chakra_et.definitions import Kind
 from chakra_et.model import AttributeColumn, AttributeKey, AttributeValue
-from chakra_et.model.attributes import array_type
+from chakra_et.model.attribute_values import array_type
 from chakra_et.pool import Pool
 
 _MOST_KNOWN: Final = 1 << 14

@@ -30,22 +30,28 @@ _Encoded: TypeAlias = "dict[int, tuple[Rows, Block | Pieces]]"
 
 
 class AttributePieces:
-    """The attributes of a table, and those of `told` behind them."""
+    """The attributes of a table."""
 
-    def __init__(self, table: AttributeTable, told: Sequence[AttributeColumn]) -> None:
-        self._columns = [*table.columns, *told]
+    def __init__(self, table: AttributeTable) -> None:
         self._table = table
-        self._told = tuple(range(len(table.columns), len(self._columns)))
-        order, self._fits = _common_order(table)
-        self._order = (*order, *self._told)
+        self._order, self._fits = _common_order(table)
 
-    def put(self, grid: Grid, start: int, end: int) -> None:
-        """Put those of the nodes from `start` to `end` into a grid that has a row for each."""
-        encoded = dict(self._encoded(start, end))
+    def put(self, grid: Grid, start: int, end: int, told: Sequence[AttributeColumn] = ()) -> None:
+        """Put those of the nodes from `start` to `end`, and `told` behind them, into a grid that
+        has a row for each.
+        """
+        last = range(len(self._table.columns), len(self._table.columns) + len(told))
+        columns = [column.within(start, end) for column in self._table.columns]
+        encoded = {
+            number: (part.rows - start, _encoded(part))
+            for number, part in enumerate([*columns, *told])
+            if len(part)
+        }
         width, lengths = grid.width, grid.lengths.copy()
         common = {n for n, (places, _) in encoded.items() if _RARE * len(places) > grid.count}
-        _put(grid, [number for number in self._order if number in common], encoded)
-        apart = list(self._apart(encoded, encoded.keys() - common, self._table.layout[start:end]))
+        _put(grid, [number for number in (*self._order, *last) if number in common], encoded)
+        rare = encoded.keys() - common
+        apart = list(self._apart(encoded, rare, last, self._table.layout[start:end]))
         if not apart:
             return
         rest = np.full(grid.count, b"", object)
@@ -57,17 +63,8 @@ class AttributePieces:
         grid.clear(rows, width, lengths[rows])
         grid.put(Pieces.of(rest.tolist()))
 
-    def _encoded(self, start: int, end: int) -> Iterator[tuple[int, tuple[Rows, Block | Pieces]]]:
-        for number, column in enumerate(self._columns):
-            low, high = np.searchsorted(column.rows, (start, end)).tolist()
-            if low < high:
-                part = column.between(low, high)
-                block = encode_block(part.key, part.values, _OUTER)
-                made = Pieces.of(encode_column(part, _OUTER)) if block is None else block
-                yield number, (part.rows - start, made)
-
     def _apart(
-        self, encoded: _Encoded, rare: set[int], layout: npt.NDArray[np.int32]
+        self, encoded: _Encoded, rare: set[int], last: Iterable[int], layout: npt.NDArray[np.int32]
     ) -> Iterator[tuple[Rows, Sequence[int]]]:
         """Places of nodes that are not like most, and the order of their columns."""
         fits = self._fits[layout]
@@ -76,9 +73,14 @@ class AttributePieces:
             chosen[encoded[number][0]] = True
         places = np.flatnonzero(chosen & fits)
         if len(places):
-            yield places, self._order
+            yield places, (*self._order, *last)
         for code in distinct(layout[~fits]).tolist():
-            yield np.flatnonzero(layout == code), (*self._table.layouts[code], *self._told)
+            yield np.flatnonzero(layout == code), (*self._table.layouts[code], *last)
+
+
+def _encoded(part: AttributeColumn) -> Block | Pieces:
+    block = encode_block(part.key, part.values, _OUTER)
+    return Pieces.of(encode_column(part, _OUTER)) if block is None else block
 
 
 def _common_order(table: AttributeTable) -> tuple[list[int], Mask]:

@@ -13,7 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Mask, Rows
-from chakra_et.converters.et.edge_kinds import ParsedKinds, kinds_texts, parse_kinds
+from chakra_et.converters.et.edge_kinds import (
+    ParsedKinds,
+    edge_marks,
+    kinds_texts,
+    parse_kinds,
+)
 from chakra_et.converters.et.wire import WireError
 from chakra_et.definitions import Kind
 from chakra_et.model import (
@@ -127,50 +132,67 @@ def _of_key(table: AttributeTable, key: AttributeKey) -> list[AttributeColumn]:
 # From columns to attributes
 
 
-def attributes_of_columns(trace: Trace) -> list[AttributeColumn]:
-    """The attributes that tell the columns of a trace, in the order in which they stand last.
+def attributes_of_columns(trace: Trace, first: int, end: int) -> list[AttributeColumn]:
+    """The attributes that tell the columns of some nodes, in the order in which they stand last.
 
-    A column is told where its field says less than the trace knows, where the file that the trace
-    came from told it, and where an attribute of that name would be taken for it.
+    The nodes are those from row `first` up to `end`. A column is told where its field says less
+    than the trace knows, where the file that the trace came from told it, and where an attribute of
+    that name would be taken for it.
     """
-    nodes, edges = trace.nodes, trace.edges
-    start, duration = nodes.start_ns, nodes.duration_ns
+    nodes, some = trace.nodes, slice(first, end)
+    start, duration = nodes.start_ns[some], nodes.duration_ns[some]
     known = start != UNKNOWN_NS
-    exact_start = nodes.exact_start | (start == 0) | (start % 1000 != 0)
-    exact_start |= _taken_for_time(nodes.attributes, EXACT_START, start)
-    exact_duration = nodes.exact_duration | (duration % 1000 != 0)
-    exact_duration |= _taken_for_time(nodes.attributes, EXACT_DURATION, duration)
+    exact_start = nodes.exact_start[some] | (start == 0) | (start % 1000 != 0)
+    exact_start |= _taken_for_time(nodes.attributes, EXACT_START, start, first)
+    exact_duration = nodes.exact_duration[some] | (duration % 1000 != 0)
+    exact_duration |= _taken_for_time(nodes.attributes, EXACT_DURATION, duration, first)
     return [
-        _kinds(nodes.attributes, edges),
-        _column(EXACT_START, start, exact_start & known),
-        _column(EXACT_DURATION, duration, exact_duration),
+        _kinds(nodes.attributes, trace.edges, first, end),
+        _column(EXACT_START, start, exact_start & known, first),
+        _column(EXACT_DURATION, duration, exact_duration, first),
     ]
 
 
-def _column(key: AttributeKey, values: npt.NDArray[np.int64], told: Mask) -> AttributeColumn:
+def _column(
+    key: AttributeKey, values: npt.NDArray[np.int64], told: Mask, first: int
+) -> AttributeColumn:
     rows = np.flatnonzero(told)
-    return AttributeColumn(key, rows, values[rows])
+    return AttributeColumn(key, rows + first, values[rows])
 
 
 def _taken_for_time(
-    table: AttributeTable, key: AttributeKey, time_ns: npt.NDArray[np.int64]
+    table: AttributeTable, key: AttributeKey, time_ns: npt.NDArray[np.int64], first: int
 ) -> Mask:
-    result = np.zeros(len(table), np.bool_)
+    result = np.zeros(len(time_ns), np.bool_)
     for column in _of_key(table, key):
-        micros = microseconds(time_ns[column.rows]).view(np.uint64)
-        result[column.rows] |= agree_in_time(column.values, micros)
+        part = column.within(first, first + len(time_ns))
+        rows = part.rows - first
+        micros = microseconds(time_ns[rows]).view(np.uint64)
+        result[rows] |= agree_in_time(part.values, micros)
     return result
 
 
-def _kinds(table: AttributeTable, edges: Edges) -> AttributeColumn:
-    data = edges.select(edges.kind != EdgeKind.CALL)
-    code, texts = kinds_texts(data)
-    counts = np.diff(data.offsets)
+def _kinds(table: AttributeTable, edges: Edges, first: int, end: int) -> AttributeColumn:
+    offsets, marks = _data_marks(edges, first, end)
+    code, texts = kinds_texts(offsets, marks)
+    counts = np.diff(offsets)
     told = np.array(list(map(bool, texts)), np.bool_)[code]
     for column in _of_key(table, EDGE_KINDS):
-        for row, text in zip(column.rows.tolist(), column.values, strict=True):
+        part = column.within(first, end)
+        for row, text in zip((part.rows - first).tolist(), part.values, strict=True):
             if not told[row] and parse_kinds(text, int(counts[row])) is not None:
                 texts.append(",".join([EdgeKind.DATA.label] * int(counts[row])))
                 code[row], told[row] = len(texts) - 1, True
     rows = np.flatnonzero(told)
-    return AttributeColumn(EDGE_KINDS, rows, CodedTexts(code[rows], texts))
+    return AttributeColumn(EDGE_KINDS, rows + first, CodedTexts(code[rows], texts))
+
+
+def _data_marks(edges: Edges, first: int, end: int) -> tuple[Rows, npt.NDArray[np.uint8]]:
+    """Where the data dependencies of each of some nodes begin, and the mark of each of these."""
+    places = edges.offsets[first : end + 1]
+    some = slice(int(places[0]), int(places[-1]))
+    kind, inferred = edges.kind[some], edges.inferred[some]
+    data = kind != EdgeKind.CALL
+    before = np.zeros(len(data) + 1, np.int64)
+    np.cumsum(data, out=before[1:])
+    return before[places - places[0]], edge_marks(kind[data], inferred[data])

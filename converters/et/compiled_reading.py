@@ -18,7 +18,7 @@ from chakra_et.converters.et.wire import BYTES, VARINT, WireError, tag
 from chakra_et.definitions import Kind
 from chakra_et.kernel import kernel
 from chakra_et.model import AttributeColumn, AttributeKey, AttributeTable, NodeIO
-from chakra_et.model.attributes import array_type
+from chakra_et.model.attribute_values import array_type
 
 _AS_SUCH: Final = (Kind.STRING, Kind.STRING_LIST, Kind.BYTES)
 """Kinds whose values the kernel gives as they are."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from chakra_et.columns import Mask, Rows
 from chakra_et.converters.et.wire import slices
 from chakra_et.kernel import kernel
-from chakra_et.model import EdgeKind, Edges
+from chakra_et.model import EdgeKind
 from chakra_et.pool import Pool
 
 GUESSED: Final = "?"
@@ -19,13 +19,18 @@ _BY_LABEL: Final = {kind.label: kind for kind in EdgeKind if kind is not EdgeKin
 _PLAIN: Final = int(EdgeKind.DATA) << 1
 
 
-def kinds_texts(edges: Edges) -> tuple[Rows, list[str]]:
+def edge_marks(kind: npt.NDArray[np.uint8], inferred: Mask) -> npt.NDArray[np.uint8]:
+    """A number for each edge that tells both."""
+    return (kind << 1 | inferred).astype(np.uint8)
+
+
+def kinds_texts(offsets: Rows, marks: npt.NDArray[np.uint8]) -> tuple[Rows, list[str]]:
     """For each node the code of the text, and the distinct texts.
 
-    It is "" where every edge is a plain one of kind data, or there is none.
+    The edges between two offsets are a node's. The text is "" where all are plain ones of kind
+    data, or there is none.
     """
-    marks = (edges.kind << 1 | edges.inferred).astype(np.uint8)
-    codes, distinct = _distinct(marks, edges.offsets)
+    codes, distinct = _distinct(marks, offsets)
     return codes, list(map(_text, distinct))
 
 

@@ -9,7 +9,7 @@ import msgspec
 from chakra_et.converters.et.json_mapping import JsonError, from_json
 from chakra_et.converters.et.json_messages import ATTRIBUTE, value_name
 from chakra_et.definitions import ATTRIBUTES, FORMAT_VERSION, TRACE_ATTRIBUTES, Attribute, Kind
-from chakra_et.model.attributes import INTEGER_RANGES
+from chakra_et.model.attribute_values import INTEGER_RANGES
 
 GRAPH: Final = "workload_graph"
 _FIELDS: Final = {

@@ -29,7 +29,7 @@ from chakra_et.converters.et.wire import (
     tag,
 )
 from chakra_et.definitions import Kind
-from chakra_et.model.attributes import INTEGER_RANGES
+from chakra_et.model.attribute_values import INTEGER_RANGES
 
 UNKNOWN: Final = "unknownFields"
 

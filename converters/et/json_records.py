@@ -18,7 +18,7 @@ from chakra_et.converters.et.attribute_codec import SCALARS, encode_text
 from chakra_et.converters.et.json_mapping import JsonError, from_json
 from chakra_et.converters.et.json_messages import ATTRIBUTE, NODE, NODE_TYPES
 from chakra_et.converters.et.wire import BYTES, VARINT, Heads, field_bytes, tag, varint
-from chakra_et.model.attributes import INTEGER_KINDS, INTEGER_RANGES
+from chakra_et.model.attribute_values import INTEGER_KINDS, INTEGER_RANGES
 
 _MOST_KNOWN: Final = 1 << 16
 _MOST_HEADS: Final = 1 << 12

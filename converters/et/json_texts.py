@@ -22,7 +22,7 @@ from chakra_et.converters.et.side_by_side import Wire
 from chakra_et.converters.et.side_by_side import fields as fields_of
 from chakra_et.converters.et.wire import BYTES, VARINT, read_tag, read_varint, tag, unpack
 from chakra_et.definitions import Kind
-from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.model.attribute_values import INTEGER_KINDS
 
 NODES_AT_ONCE: Final = 1 << 10
 """Nodes whose fields are found together: enough to pay, few enough to bound memory."""

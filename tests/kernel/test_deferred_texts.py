@@ -88,12 +88,12 @@ def test_a_column_outlives_its_trace_and_its_file(tmp_path: Path) -> None:
     "of",
     [
         lambda column: column.part(np.array([LAST])),
-        lambda column: column.between(LAST, COUNT),
+        lambda column: column.within(LAST, COUNT),
         lambda column: column.repeated(np.array([LAST, LAST]), LAST + 1),
         lambda column: copy.deepcopy(column),
         lambda column: pickle.loads(pickle.dumps(column)),
     ],
-    ids=["part", "between", "repeated", "copied", "pickled"],
+    ids=["part", "within", "repeated", "copied", "pickled"],
 )
 def test_what_is_made_of_a_column_holds_no_file(of: Callable[[AttributeColumn], Any]) -> None:
     data = distinct()

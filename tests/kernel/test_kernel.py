@@ -270,12 +270,13 @@ def test_records_that_are_unusual_are_left_to_python() -> None:
 @needs_kernel
 @given(trace=traces(), name=st.sampled_from(["type", "layout", "offsets", "is_call"]))
 def test_columns_of_different_lengths_are_refused(trace: Trace, name: str) -> None:
-    module, columns = kernel(), node_columns(trace)
+    module, columns = kernel(), node_columns(trace, 0, len(trace.nodes))
     assert module is not None
     columns[name] = columns[name][:0]
     if len(trace.nodes) and (name != "is_call" or len(trace.edges)):
+        writer = module.NodeWriter([], [], [], [b""] * 13)
         with pytest.raises(ValueError, match="do not fit together"):
-            module.NodeWriter(columns, [], [], [], [], [], [], [b""] * 13)
+            writer.take(columns, [], [], [])
 
 
 # Linking

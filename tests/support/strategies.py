@@ -22,7 +22,7 @@ from chakra_et.model import (
     Nodes,
     Trace,
 )
-from chakra_et.model.attributes import INTEGER_RANGES
+from chakra_et.model.attribute_values import INTEGER_RANGES
 
 U64 = 2**64 - 1
 I32 = 2**31

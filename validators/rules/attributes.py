@@ -10,7 +10,7 @@ import numpy as np
 from chakra_et.columns import Rows
 from chakra_et.definitions import ATTRIBUTES, Attribute, Kind, NodeType
 from chakra_et.model import AttributeColumn, edge_evidence
-from chakra_et.model.attributes import INTEGER_KINDS
+from chakra_et.model.attribute_values import INTEGER_KINDS
 from chakra_et.validators.finding import NOTHING, Finding, Hits
 from chakra_et.validators.rule import trace_rule
 from chakra_et.validators.view import TraceView

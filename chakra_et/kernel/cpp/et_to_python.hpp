@@ -2,8 +2,10 @@
 #ifndef CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
 #define CHAKRA_ET_KERNEL_ET_TO_PYTHON_HPP
 
+#include <algorithm>
 #include <array>
 #include <chakra_et/records.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,13 +31,11 @@ View<T> column(nb::handle columns, const char* name) {
   return view<T>(columns[name]);
 }
 
+// Writes the nodes of a trace, some after the other: it looks at the columns of these alone.
 class NodeWriter {
  public:
-  NodeWriter(nb::dict columns, nb::list names, nb::object texts, nb::list layouts,
-             nb::list attributes, nb::list last, nb::list extra, nb::list tags)
-      : kept_(nb::make_tuple(columns, names, texts, attributes, extra, tags)),
-        writer_(nodes_, tags_) {
-    take_columns(columns);
+  NodeWriter(nb::list names, nb::object texts, nb::list layouts, nb::list tags)
+      : kept_(nb::make_tuple(names, texts, tags)) {
     for (nb::handle name : names) nodes_.names.push_back(utf8(name));
     if (nb::isinstance<nb::dict>(texts)) {
       take_packed(texts);
@@ -45,22 +45,33 @@ class NodeWriter {
         nodes_.text_offsets.push_back(nodes_.texts.size());
       }
     }
-    for (nb::handle attribute : attributes) nodes_.attributes.push_back(attribute_of(attribute));
     for (nb::handle layout : layouts) nodes_.layouts.push_back(numbers(layout));
-    nodes_.last = numbers(last);
-    for (nb::handle entry : extra) {
-      nodes_.extra.emplace_back(nb::cast<int64_t>(entry[0]), raw(entry[1]));
-    }
     take_tags(tags);
   }
 
+  // Have some nodes written next. Their rows count from 0, in attributes as well.
+  void take(nb::dict columns, nb::list attributes, nb::list last, nb::list extra) {
+    writer_.reset();
+    nodes_.attributes.clear();
+    nodes_.extra.clear();
+    some_ = nb::make_tuple(columns, attributes, extra);
+    take_columns(columns);
+    for (nb::handle attribute : attributes) nodes_.attributes.push_back(attribute_of(attribute));
+    nodes_.last = numbers(last);
+    if (nodes_.attributes.size() < numbered_) throw nb::index_error();
+    for (nb::handle entry : extra) {
+      nodes_.extra.emplace_back(nb::cast<int64_t>(entry[0]), raw(entry[1]));
+    }
+    writer_.emplace(nodes_, tags_);
+  }
+
   nb::object write(size_t first, size_t last) {
-    if (last > nodes_.id.size || first > last) throw nb::index_error();
+    if (!writer_ || last > nodes_.id.size || first > last) throw nb::index_error();
     out_.clear();
     bool fits;
     {
       nb::gil_scoped_release release;
-      fits = writer_.write(first, last, out_);
+      fits = writer_->write(first, last, out_);
     }
     if (!fits) throw nb::value_error("the columns of a trace do not fit together");
     return bytes_of(out_.view());
@@ -142,11 +153,12 @@ class NodeWriter {
     if (!fit) throw nb::value_error("an attribute's values");
   }
 
-  std::vector<uint32_t> numbers(nb::handle given) const {
+  // Numbers of attributes, of which there must be so many then.
+  std::vector<uint32_t> numbers(nb::handle given) {
     std::vector<uint32_t> out;
     for (nb::handle number : given) {
       out.push_back(nb::cast<uint32_t>(number));
-      if (out.back() >= nodes_.attributes.size()) throw nb::index_error();
+      numbered_ = std::max(numbered_, size_t{out.back()} + 1);
     }
     return out;
   }
@@ -160,10 +172,11 @@ class NodeWriter {
     for (std::string_view* tag : order) *tag = raw(tags[at++]);
   }
 
-  nb::object kept_;  // what the views look at
+  nb::object kept_, some_;  // what the views look at
   Nodes nodes_;
   Tags tags_;
-  EtRecords writer_;
+  size_t numbered_ = 0;
+  std::optional<EtRecords> writer_;
   Bytes out_;
 };
 

@@ -116,10 +116,9 @@ NB_MODULE(_native, m) {
       .def("read", &ProfileReader::read, "elements"_a)
       .def("take", &ProfileReader::take);
   nb::class_<NodeWriter>(m, "NodeWriter")
-      .def(nb::init<nb::dict, nb::list, nb::object, nb::list, nb::list, nb::list, nb::list,
-                    nb::list>(),
-           "columns"_a, "names"_a, "texts"_a, "layouts"_a, "attributes"_a, "last"_a, "extra"_a,
+      .def(nb::init<nb::list, nb::object, nb::list, nb::list>(), "names"_a, "texts"_a, "layouts"_a,
            "tags"_a)
+      .def("take", &NodeWriter::take, "columns"_a, "attributes"_a, "last"_a, "extra"_a)
       .def("write", &NodeWriter::write, "first"_a, "last"_a);
   m.def("enclosing", &enclosing_of, "lane"_a, "start"_a, "end"_a, "order"_a, "last"_a);
   m.def("shortest_edit", &shortest_edit, "left"_a, "right"_a, "most"_a);

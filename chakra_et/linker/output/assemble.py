@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +30,7 @@ from chakra_et.model import (
     Edges,
     Metadata,
     Nodes,
+    TextsOfRows,
     Trace,
     set_time_parts,
 )
@@ -320,7 +320,7 @@ def _add_args(attributes: AttributeTable, device: DeviceTrace, work: Rows, recor
     """What the profiler says else of work; texts that are packed stay so until they are written."""
     args, key = device.args, AttributeKey("device_args", Kind.STRING)
     if isinstance(args, CarriedTexts):
-        attributes.add_column(AttributeColumn.deferred(key, work, partial(args.at, records)))
+        attributes.add_column(AttributeColumn(key, work, TextsOfRows(args.at, records)))
     else:
         attributes.add_column(AttributeColumn(key, work, [args[row] for row in records.tolist()]))
 

@@ -42,7 +42,7 @@ def alone(attributes: AttributeTable) -> list[bytes]:
 
 def together(attributes: AttributeTable, cuts: list[int]) -> list[bytes]:
     """The same by columns, part by part."""
-    pieces, rows = AttributePieces(attributes, ()), []
+    pieces, rows = AttributePieces(attributes), []
     for first, end in pairwise([0, *cuts, len(attributes)]):
         grid = Grid(end - first)
         pieces.put(grid, first, end)
