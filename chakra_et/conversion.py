@@ -125,7 +125,6 @@ def convert(
         if output is not None:
             refuse_input(output)
         conversion = convert_one(_pair(host, device, rank), options)
-        conversion.report.guesses = None
         if output is not None:
             make_directory(Path(output).parent)
             conversion.write(Path(output))
@@ -152,20 +151,21 @@ def _pair(host: PathLike | None, device: PathLike | None, rank: int | None) -> P
 def convert_one(pair: Pair, options: Options) -> Conversion:
     """The conversion of a pair to one trace. Raises ChakraError where it holds several processes.
 
-    Of a profile of several processes, that of the host trace counts.
+    Of a profile of several processes, that of the host trace counts. Other ranks do not judge it.
     """
     if pair.whole is not None:
-        return _convert_whole(pair.whole, pair, options)
+        return _convert_whole(pair.whole, pair, options, judged=False)
     host, profile = read_both(pair.host, pair.device, options.strict, options.chosen)
     device = _one_of({} if profile is None else split_processes(profile), host)
-    return _link(host, device, pair.asked, pair.rank, options)
+    del profile
+    return _link(host, device, pair.asked, pair.rank, options, judged=False)
 
 
 @collection_paused()
 def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     """The conversion of a pair; of a profile that was merged from several processes, of each."""
     if pair.whole is not None:
-        return [_convert_whole(pair.whole, pair, options)]
+        return [_convert_whole(pair.whole, pair, options, judged=True)]
     host, profile = read_both(pair.host, pair.device, options.strict, options.chosen)
     processes = {0: None} if profile is None else split_processes(profile)
     conversions = []
@@ -174,7 +174,7 @@ def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
         mine = host if alone or (host is not None and host.pid == pid) else None
         rank = pair.rank if alone else None
         asked = pair.asked if alone else None
-        conversion = _link(mine, device, asked, rank if alone else place, options)
+        conversion = _link(mine, device, asked, rank if alone else place, options, judged=True)
         if mine is None or device is None:
             missing = "profile" if device is None else "host trace"
             conversion.report.warnings.append(f"no {missing} of the same process or rank was found")
@@ -186,7 +186,7 @@ def convert_pair(pair: Pair, options: Options) -> list[Conversion]:
     return conversions
 
 
-def _convert_whole(given: Input, pair: Pair, options: Options) -> Conversion:
+def _convert_whole(given: Input, pair: Pair, options: Options, judged: bool) -> Conversion:
     """The conversion of a file that holds all there is of a rank."""
     if options.window is not None:
         raise ChakraError(
@@ -201,7 +201,9 @@ def _convert_whole(given: Input, pair: Pair, options: Options) -> Conversion:
                 "--rank is for recordings", path=given.path, remedy="An ET keeps its own rank."
             )
         return Conversion(rewrite_report(given, content), kept=content)
-    linked = link(content, pair.asked, named_rank=pair.rank, aligned=options.align_clocks)
+    linked = link(
+        content, pair.asked, named_rank=pair.rank, aligned=options.align_clocks, judged=judged
+    )
     return Conversion(linked.report, kept=linked.trace)
 
 
@@ -211,6 +213,7 @@ def _link(
     rank: int | None,
     named_rank: int | None,
     options: Options,
+    judged: bool,
 ) -> Conversion:
     if options.window is not None:
         host = None if host is None else cut_host(host, options.window, device)
@@ -222,6 +225,7 @@ def _link(
         aligned=options.align_clocks,
         told=options.told,
         verdicts=options.verdicts,
+        judged=judged,
     )
     return Conversion(linked.report, kept=linked.trace)
 

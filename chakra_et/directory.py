@@ -234,7 +234,6 @@ def names_a_file(output: Path) -> bool:
 def _convert_to_file(target: Path, pair: Pair, options: Options) -> Conversion:
     refuse_input(target)
     conversion = convert_one(pair, options)
-    conversion.report.guesses = None
     make_directory(target.parent)
     conversion.write(target)
     return conversion

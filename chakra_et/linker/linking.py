@@ -42,6 +42,7 @@ def link(
     aligned: bool = False,
     told: Mapping[int, Mapping[int, Told]] | None = None,
     verdicts: Mapping[int, Verdict] | None = None,
+    judged: bool = True,
 ) -> Linked:
     """Link the host's and the device's view of one rank; either may be missing.
 
@@ -50,7 +51,8 @@ def link(
     `rank` is told by the profile if not given, else by members of groups, else it is `named_rank`,
     that of the files' names. With `aligned`, times of devices whose clock is
     behind the host's are shifted. `told` is what other ranks tell of transfers, by rank and
-    record-function id, and `verdicts`, by rank, what others say of inferred edges.
+    record-function id, and `verdicts`, by rank, what others say of inferred edges. What they need
+    for that is in the report if this rank is to be `judged`; it takes memory.
     Raises LinkError when the two do not belong together.
     """
     keep_freed()
@@ -70,6 +72,8 @@ def link(
     graph = with_further_nodes(found.table, order, edges, own, found.communications.kernels)
     added = added_nodes(recording, graph)
     report = make_report(recording, join, found, added, groups, notes)
+    if judged:
+        report.guesses = found.doubts.account
     scopes, spoken = found.waits.scopes, found.communications
     del join, found, own, order, edges  # What follows needs memory, too.
     give_back()  # Columns of the trace stay to the end, those of the steps before are gone.

@@ -205,7 +205,7 @@ def test_columns_of_other_types_are_written_as_what_they_hold() -> None:
     table = trace.nodes.attributes
     table.layout = table.layout.astype(np.int64)
     for column in table.columns:
-        column.rows = np.repeat(column.rows.astype(np.int32), 2)[::2]
+        column._rows = np.repeat(column.rows.astype(np.int32), 2)[::2]
     assert both_ways(lambda: b"".join(encode_et(trace))) == (expected, expected)
 
 

@@ -151,7 +151,6 @@ def make_report(
         ],
         warnings=[*notes.warnings, *groups.warnings, *found.doubts.warnings()],
         account=communications.transfers.account,
-        guesses=found.doubts.account,
     )
 
 
