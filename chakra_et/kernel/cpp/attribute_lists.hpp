@@ -1,13 +1,15 @@
 // The lists of attributes of host nodes: `[{"name": …, "type": …, "value": …}, …]`.
 //
 // Nearly all lists of a file are the same text but for the values. So each new way to write them is
-// read by simdjson once, and what stands between its values is kept: wherever the same stands between
-// plain values again, they are all that need be looked at.
+// read by simdjson once, and what stands between its values is kept, from piece to piece: wherever the
+// same stands between plain values again, they are all that need be looked at.
 #ifndef CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP
 #define CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP
 
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,33 +19,48 @@
 namespace chakra_et {
 namespace kernel {
 
-// Nodes that have the same attribute names in the same order; the types are those of the first.
+// Nodes that have the same attribute names in the same order; the types are those of the first node
+// in the piece.
 struct Alike {
-  std::vector<std::string_view> names;
-  std::vector<std::string_view> types;
+  std::vector<std::string_view> names, types;
   std::vector<uint32_t> places;  // of the nodes in the piece
+  bool is_used = false;          // in the piece
 };
 
 class AttributeLists {
  public:
-  std::vector<Value> values;  // of all lists, one behind the other
-  std::vector<Alike> groups;
+  std::vector<Value> values;   // of all lists of the piece, one behind the other
+  std::vector<Alike> groups;   // all that were seen
+  std::vector<uint32_t> used;  // those that the piece has, in the order of their first nodes
 
-  // Forget what was read: views of it do not outlive its piece.
-  void clear() {
+  // Begin a piece: the values of the one before are forgotten, how its lists are written is not, as
+  // long as that helps.
+  void begin() {
     values.clear();
-    groups.clear();
-    ways_.clear();
-    last_ = 0;
+    for (uint32_t group : used) {
+      groups[group].places.clear();
+      groups[group].is_used = false;
+    }
+    used.clear();
+    if (groups.size() > most_groups || lacked_room_) {
+      groups.clear();
+      ways_.clear();
+      kept_.clear();
+      last_ = 0;
+      lacked_room_ = false;
+    }
   }
 
   // Behind the list at `begin`, if it is written in a way that is known: then its values are put
-  // behind the others. `end` is that of all text.
-  const char* read_known(const char* begin, const char* end, uint32_t& group) {
+  // behind the others.
+  const char* read_known(const char* begin, Piece& piece, uint32_t& group) {
     for (size_t tried = 0; tried < ways_.size(); ++tried) {
-      const char* behind = behind_list(ways_[last_], begin, end);
-      group = ways_[last_].group;
-      if (behind != nullptr) return behind;
+      const char* behind = behind_list(ways_[last_], begin, piece);
+      if (behind != nullptr) {
+        group = ways_[last_].group;
+        use(group, ways_[last_].types);
+        return behind;
+      }
       last_ = last_ + 1 == ways_.size() ? 0 : last_ + 1;
     }
     return nullptr;
@@ -65,7 +82,11 @@ class AttributeLists {
       if (element.get_object().get(object) || !take(object)) return false;
     }
     group = group_of_seen();
-    if (ways_.size() < most_ways) learn(begin, before, group);
+    if (ways_.size() < most_ways) {
+      learn(begin, before, group);
+    } else {
+      lacked_room_ = true;
+    }
     return true;
   }
 
@@ -79,20 +100,33 @@ class AttributeLists {
  private:
   // What stands before each value and behind the last, and which values are texts.
   struct Way {
-    std::vector<std::string_view> between;
+    std::vector<std::string_view> between, types;
     std::vector<bool> is_text;
     uint32_t group;
   };
-  static constexpr size_t most_ways = 8;
+  static constexpr size_t most_ways = 8, most_groups = 64;
 
-  const char* behind_list(const Way& way, const char* p, const char* end) {
+  // A text that lives on when its piece is gone.
+  std::string_view keep(std::string_view text) {
+    kept_.emplace_back(text);
+    return kept_.back();
+  }
+
+  void use(uint32_t group, const std::vector<std::string_view>& types) {
+    if (groups[group].is_used) return;
+    groups[group].is_used = true;
+    groups[group].types = types;
+    used.push_back(group);
+  }
+
+  const char* behind_list(const Way& way, const char* p, Piece& piece) {
     size_t before = values.size(), count = way.is_text.size();
     for (size_t k = 0; k <= count; ++k) {
       std::string_view text = way.between[k];
-      bool same = text.size() <= static_cast<size_t>(end - p) &&
+      bool same = text.size() <= static_cast<size_t>(piece.end() - p) &&
                   std::memcmp(p, text.data(), text.size()) == 0;
       p += same ? text.size() : 0;
-      if (!same || (k < count && !plain(p, way.is_text[k]))) {
+      if (!same || (k < count && !plain(p, way.is_text[k], piece))) {
         values.resize(before);
         return nullptr;
       }
@@ -101,10 +135,10 @@ class AttributeLists {
   }
 
   // Put a plain value behind the others, and move behind it.
-  bool plain(const char*& p, bool is_text) {
+  bool plain(const char*& p, bool is_text, Piece& piece) {
     Value value;
     if (is_text) {
-      p = *p == '"' ? behind_text(p + 1, value.characters) : nullptr;
+      p = *p == '"' ? piece.behind_any_text(p + 1, value.characters) : nullptr;
     } else {
       bool negative = *p == '-';
       p = behind_digits(p + negative, value.bits);
@@ -162,31 +196,37 @@ class AttributeLists {
   }
 
   uint32_t group_of_seen() {
-    for (uint32_t group = 0; group < groups.size(); ++group) {
-      if (groups[group].names == seen_) return group;
+    uint32_t group = 0;
+    while (group < groups.size() && groups[group].names != seen_) ++group;
+    if (group == groups.size()) {
+      groups.emplace_back();
+      for (std::string_view name : seen_) groups[group].names.push_back(keep(name));
     }
-    groups.push_back({seen_, types_, {}});
-    return static_cast<uint32_t>(groups.size() - 1);
+    use(group, types_);
+    return group;
   }
 
   // Keep how the list that was read last is written, if all of it is plain.
   void learn(const char* begin, size_t before, uint32_t group) {
     const char* end = behind_array(begin, 0);
-    if (end == nullptr || std::memchr(begin, '\\', static_cast<size_t>(end - begin))) return;
-    Way way{{}, {}, group};
+    if (end == nullptr) return;
+    Way way{{}, {}, {}, group};
     for (size_t k = 0; k < starts_.size(); ++k) {
       if (starts_[k] < begin) return;  // a member that comes twice
-      way.between.emplace_back(begin, static_cast<size_t>(starts_[k] - begin));
+      way.between.push_back(keep({begin, static_cast<size_t>(starts_[k] - begin)}));
+      way.types.push_back(keep(types_[k]));
       way.is_text.push_back(values[before + k].kind == Value::text);
       begin = behind_value(starts_[k], 0);
     }
-    way.between.emplace_back(begin, static_cast<size_t>(end - begin));
+    way.between.push_back(keep({begin, static_cast<size_t>(end - begin)}));
     ways_.push_back(std::move(way));
     last_ = ways_.size() - 1;
   }
 
   std::vector<Way> ways_;
   size_t last_ = 0;
+  bool lacked_room_ = false;      // for one more way
+  std::deque<std::string> kept_;  // what groups and ways refer to
   std::vector<std::string_view> seen_, types_;  // of the list that was read anew last
   std::vector<const char*> starts_;             // of its values
 };

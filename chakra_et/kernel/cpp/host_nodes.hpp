@@ -20,12 +20,12 @@ namespace kernel {
 class HostNodes {
  public:
   // How many nodes were put into the table; -1, and none were, where one is not as usual.
-  int64_t read(od::parser& parser, simdjson::padded_string_view text, HostTable& table) {
-    end_ = text.data() + text.size();
+  int64_t read(Piece& piece, HostTable& table) {
+    piece_ = &piece;
     nodes_.clear();
-    lists_.clear();
+    lists_.begin();
     bool sound = each_object(
-        parser, text, [this](const char* begin) { return take_plain(begin); },
+        piece, [this](const char* begin) { return take_plain(begin); },
         [this](od::document& document, od::object& node) { return take(document, node); });
     if (!sound || !are_usual()) return -1;
     put_all(table);
@@ -52,15 +52,15 @@ class HostNodes {
     nodes_.push_back(node);
   }
 
-  // A node of plain values whose attributes are written in a way that is known.
-  bool take_plain(const char* begin) {
+  // Behind a node of plain values whose attributes are written in a way that is known.
+  const char* take_plain(const char* begin) {
     bool has_id = false, has_name = false, has_attributes = false;
     Node node = new_node();
     const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
       if (key == "id") return behind_id(p, node.id, has_id);
       if (key == "name") {
         has_name = *p == '"';
-        return has_name ? behind_text(p + 1, node.name) : nullptr;
+        return has_name ? piece_->behind_any_text(p + 1, node.name) : nullptr;
       }
       bool is_told = false;
       if (key == "ctrl_deps") return behind_id(p, node.parent, is_told);
@@ -69,14 +69,14 @@ class HostNodes {
       if (key != "attrs") return key == "dur" ? nullptr : behind_value(p, 0);
       lists_.values.resize(node.first);
       has_attributes = true;
-      return lists_.read_known(p, end_, node.group);
+      return lists_.read_known(p, *piece_, node.group);
     });
     if (end == nullptr || !has_id || !has_name || !has_attributes || !ends_element(end)) {
       lists_.values.resize(node.first);
-      return false;
+      return nullptr;
     }
     put(node);
-    return true;
+    return end;
   }
 
   static const char* behind_id(const char* p, uint64_t& out, bool& is_told) {
@@ -153,7 +153,8 @@ class HostNodes {
 
   // Has no node an attribute twice, and have those that all nodes have the kinds that they should?
   bool are_usual() const {
-    for (const Alike& group : lists_.groups) {
+    for (uint32_t used : lists_.used) {
+      const Alike& group = lists_.groups[used];
       if (!are_distinct(group.names)) return false;
       for (size_t k = 0; k < group.names.size(); ++k) {
         bool is_schema = group.names[k] == op_schema_name;
@@ -202,7 +203,8 @@ class HostNodes {
       table.numbers[k].resize(count, core_numbers[k].absent);
     }
     schema_of_.assign(nodes_.size(), {});
-    for (const Alike& group : lists_.groups) {
+    for (uint32_t used : lists_.used) {
+      const Alike& group = lists_.groups[used];
       for (size_t k = 0; k < group.names.size(); ++k) spread(group, k, before, table);
     }
     for (std::string_view text : schema_of_) table.schema.push_back(table.schemas[text]);
@@ -242,7 +244,7 @@ class HostNodes {
     return lists_.values[nodes_[place].first + k];
   }
 
-  const char* end_ = nullptr;  // of all text
+  Piece* piece_ = nullptr;  // the one that is read
   std::vector<Node> nodes_;
   AttributeLists lists_;
   std::vector<std::string_view> schema_of_;  // each node

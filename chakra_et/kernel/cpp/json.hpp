@@ -1,8 +1,9 @@
 // JSON as the readers of long arrays need it: exact, and strict also in what is carried as text.
 //
-// simdjson's on-demand parser looks at what it is asked for, and passes over the rest. What is passed
-// over here is carried as text, so it is walked: a piece is read only if all of it is sound. Values
-// that are plain are walked character by character, which is faster, and left for simdjson to skip.
+// Objects of plain values are walked character by character, which is faster than anything that looks
+// at them twice. From the first object on that is not plain, a piece is for simdjson's on-demand
+// parser. That looks at what it is asked for, and passes over the rest, which here is carried as text:
+// so it is walked, and a piece is read only if all of it is sound.
 // A reader gives up (returns false) at anything that it does not know; then the one in Python decides.
 #ifndef CHAKRA_ET_KERNEL_JSON_HPP
 #define CHAKRA_ET_KERNEL_JSON_HPP
@@ -10,7 +11,11 @@
 #include <simdjson.h>
 
 #include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "plain_json.hpp"
 
@@ -156,25 +161,79 @@ inline bool ends_element(const char* p) {
   return *p == ',' || *p == ']';
 }
 
-// The elements of a piece, which is an array of objects and nothing else: false where it is not, or
-// where none takes one. `take_plain` is asked first, with where an object begins; simdjson passes over
-// what it takes.
+// Elements as an array with room behind it; the memory and the parser are used again.
+class Piece {
+ public:
+  od::parser parser;
+
+  void take(const uint8_t* elements, size_t count) {
+    size_ = count + 2;
+    size_t wanted = size_ + simdjson::SIMDJSON_PADDING;
+    if (data_.size() < wanted) data_.resize(wanted);
+    data_[0] = '[';
+    if (count > 0) std::memcpy(data_.data() + 1, elements, count);
+    data_[size_ - 1] = ']';
+    std::memset(data_.data() + size_, 0, simdjson::SIMDJSON_PADDING);
+    unescaped_.clear();
+  }
+  const char* begin() const { return data_.data(); }
+  const char* end() const { return data_.data() + size_; }
+
+  // Behind the quote that ends a text; `p` is behind the one that begins it. Where the text has
+  // escapes, what they stand for lies here, until the next piece.
+  const char* behind_any_text(const char* p, std::string_view& text) {
+    const char* behind = behind_text(p, text);
+    if (behind != nullptr || (behind = behind_text(p)) == nullptr) return behind;
+    text = unescaped_.emplace_back(unescaped({p, static_cast<size_t>(behind - 1 - p)}));
+    return behind;
+  }
+
+  // The array of the elements from one on: what stands before that is no more needed.
+  simdjson::padded_string_view from(const char* element) {
+    auto at = static_cast<size_t>(element - begin()) - 1;
+    data_[at] = '[';
+    return simdjson::padded_string_view(data_.data() + at, size_ - at, data_.size() - at);
+  }
+
+ private:
+  std::vector<char> data_;
+  size_t size_ = 0;
+  std::deque<std::string> unescaped_;
+};
+
+// The elements of a piece from one on, each an object; `take_plain` is asked first, and simdjson
+// passes over what it takes.
 template <class TakePlain, class Take>
-bool each_object(od::parser& parser, simdjson::padded_string_view text, TakePlain&& take_plain,
-                 Take&& take) {
+bool each_object_from(const char* first, Piece& piece, TakePlain&& take_plain, Take&& take) {
   od::document document;
   od::array array;
-  if (parser.iterate(text).get(document)) return false;
+  if (piece.parser.iterate(piece.from(first)).get(document)) return false;
   if (document.get_array().get(array)) return false;
   for (auto element : array) {
     od::value value;
     od::object object;
     if (element.get(value)) return false;
     const char* begin = start_of(value);
-    if (*begin == '{' && take_plain(begin)) continue;
+    if (*begin == '{' && take_plain(begin) != nullptr) continue;
     if (value.get_object().get(object) || !take(document, object)) return false;
   }
   return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
+}
+
+// The elements of a piece, which are objects and nothing else: false where they are not, or where
+// none takes one. `take_plain` is told where an object begins, and gives what is behind it; nullptr
+// for one that is not plain.
+template <class TakePlain, class Take>
+bool each_object(Piece& piece, TakePlain&& take_plain, Take&& take) {
+  const char *first = behind_blanks(piece.begin() + 1), *p = first;
+  while (*p == '{') {
+    const char* behind = take_plain(p);
+    if (behind == nullptr) return each_object_from(p, piece, take_plain, take);
+    p = behind_blanks(behind);
+    if (*p == ']') return p + 1 == piece.end();
+    p = behind_blanks(p + 1);  // the comma
+  }
+  return p == first && *p == ']' && p + 1 == piece.end();
 }
 
 constexpr int64_t latest_us = 9'000'000'000'000'000;  // in nanoseconds that still is an int64

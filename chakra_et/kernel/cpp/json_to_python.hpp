@@ -3,7 +3,6 @@
 #define CHAKRA_ET_KERNEL_JSON_TO_PYTHON_HPP
 
 #include <array>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,24 +18,6 @@ namespace kernel {
 
 using Elements = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig>;
 
-// Elements as an array, where simdjson may read beyond its end; the text and the parser are used again.
-class Piece {
- public:
-  simdjson::padded_string_view take(const Elements& elements) {
-    size_t size = elements.size() + 2, wanted = size + simdjson::SIMDJSON_PADDING;
-    if (data_.size() < wanted) data_.resize(wanted);
-    data_[0] = '[';
-    if (elements.size() > 0) std::memcpy(data_.data() + 1, elements.data(), elements.size());
-    data_[size - 1] = ']';
-    std::memset(data_.data() + size, 0, simdjson::SIMDJSON_PADDING);
-    return simdjson::padded_string_view(data_.data(), size, data_.size());
-  }
-  od::parser parser;
-
- private:
-  std::vector<char> data_;
-};
-
 class HostReader {
  public:
   // How many nodes were read; nothing for a piece that is not as usual.
@@ -44,7 +25,8 @@ class HostReader {
     int64_t count;
     {
       nb::gil_scoped_release release;
-      count = nodes_.read(piece_.parser, piece_.take(elements), table_);
+      piece_.take(elements.data(), elements.size());
+      count = nodes_.read(piece_, table_);
     }
     return count < 0 ? nb::none() : nb::object(nb::int_(count));
   }
@@ -132,7 +114,8 @@ class ProfileReader {
     bool sound;
     {
       nb::gil_scoped_release release;
-      sound = piece.read(piece_.parser, piece_.take(elements));
+      piece_.take(elements.data(), elements.size());
+      sound = piece.read(piece_);
     }
     if (!sound) return nb::none();
     table_.put(piece);

@@ -1,20 +1,24 @@
-// Values of JSON passed over character by character, where they are plain: whole numbers and decimals,
-// texts without surrogates, and what is made of these. Most are; all others are for simdjson.
-//
-// The text around is one that simdjson has looked through: its characters are UTF-8, its texts have
-// ends and no control characters. A zero stands behind it.
+// Values of JSON passed over character by character, where they are plain: numbers that a double
+// surely holds, texts without surrogates, and what is made of these. Most are; all others are for
+// simdjson. What is passed over is sound: JSON in UTF-8. Zeros stand behind the text, sixteen at least.
 #ifndef CHAKRA_ET_KERNEL_PLAIN_JSON_HPP
 #define CHAKRA_ET_KERNEL_PLAIN_JSON_HPP
 
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace chakra_et {
 namespace kernel {
 
 constexpr int deepest = 64;               // Python's readers give up somewhere behind that
 constexpr int longest_plain_number = 32;  // in characters
+constexpr int longest_plain_exponent = 2;
 constexpr int most_digits = 18;           // of a whole number that surely fits
 
 // Each function takes the first character, and gives the one behind; nullptr for what is not plain.
@@ -24,47 +28,109 @@ inline const char* behind_blanks(const char* p) {
   return p;
 }
 
-inline uint64_t zeros_in(uint64_t word) {
-  return (word - 0x0101010101010101) & ~word & 0x8080808080808080;
-}
-
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Where the next quote or backslash stands.
+// Is a character of a text more than itself: one that ends it or stands for others, or that UTF-8
+// makes of several bytes, or a control character, which must not be there?
+inline bool is_mark(char c) { return c == '"' || c == '\\' || static_cast<signed char>(c) < ' '; }
+
+// Where the next of these stands.
 inline const char* next_mark(const char* p) {
-  for (;; p += 8) {
-    uint64_t word;
-    std::memcpy(&word, p, sizeof word);
-    if (zeros_in(word ^ 0x2222222222222222) | zeros_in(word ^ 0x5c5c5c5c5c5c5c5c)) break;
+#ifdef __SSE2__
+  const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+  const __m128i blank = _mm_set1_epi8(' ');
+  for (;; p += 16) {
+    __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash));
+    int marks = _mm_movemask_epi8(_mm_or_si128(ends, _mm_cmplt_epi8(bytes, blank)));
+    if (marks != 0) return p + __builtin_ctz(static_cast<unsigned>(marks));
   }
-  while (*p != '"' && *p != '\\') ++p;
+#else
+  while (!is_mark(*p)) ++p;
   return p;
+#endif
+}
+
+// Behind a character of several bytes.
+inline const char* behind_character(const char* p) {
+  auto lead = static_cast<uint8_t>(*p), next = static_cast<uint8_t>(p[1]);
+  int more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+  // The shortest form is the only one; surrogates, and what is beyond Unicode, have none.
+  uint8_t least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+  uint8_t most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+  if (lead < 0xc2 || lead > 0xf4 || next < least || next > most) return nullptr;
+  for (int k = 2; k <= more; ++k) {
+    if ((static_cast<uint8_t>(p[k]) & 0xc0) != 0x80) return nullptr;
+  }
+  return p + more + 1;
+}
+
+constexpr uint32_t no_number = 0xffffffff;
+
+// The number of four hexadecimal digits.
+inline uint32_t hexadecimal(const char* p) {
+  uint32_t number = 0;
+  for (int k = 0; k < 4; ++k) {
+    char letter = static_cast<char>(p[k] | 0x20);
+    if (!is_digit(p[k]) && (letter < 'a' || letter > 'f')) return no_number;
+    number = 16 * number + static_cast<uint32_t>(is_digit(p[k]) ? p[k] - '0' : letter - 'a' + 10);
+  }
+  return number;
 }
 
 // Behind an escaped character; `p` is at the backslash.
 inline const char* behind_escape(const char* p) {
   if (*++p != 'u') return *p != 0 && std::strchr("\"\\/bfnrt", *p) != nullptr ? p + 1 : nullptr;
-  uint32_t code = 0;
-  for (int k = 0; k < 4; ++k) {
-    char c = *++p;
-    char letter = static_cast<char>(c | 0x20);
-    if (!is_digit(c) && (letter < 'a' || letter > 'f')) return nullptr;
-    code = 16 * code + static_cast<uint32_t>(is_digit(c) ? c - '0' : letter - 'a' + 10);
-  }
-  return code >= 0xd800 && code < 0xe000 ? nullptr : p + 1;
+  uint32_t code = hexadecimal(p + 1);
+  return code == no_number || (code >= 0xd800 && code < 0xe000) ? nullptr : p + 5;
 }
 
 // Behind the quote that ends a text; `p` is behind the one that begins it.
 inline const char* behind_text(const char* p) {
-  while (p != nullptr && *(p = next_mark(p)) == '\\') p = behind_escape(p);
+  while (p != nullptr && *(p = next_mark(p)) != '"') {
+    p = *p == '\\' ? behind_escape(p) : static_cast<signed char>(*p) < 0 ? behind_character(p) : nullptr;
+  }
   return p == nullptr ? nullptr : p + 1;
 }
 
 // The same for a text without escapes, which it gives.
 inline const char* behind_text(const char* p, std::string_view& text) {
-  const char* end = next_mark(p);
-  text = {p, static_cast<size_t>(end - p)};
-  return *end == '"' ? end + 1 : nullptr;
+  const char* begin = p;
+  while (p != nullptr && *(p = next_mark(p)) != '"') {
+    p = static_cast<signed char>(*p) < 0 ? behind_character(p) : nullptr;
+  }
+  if (p == nullptr) return nullptr;
+  text = {begin, static_cast<size_t>(p - begin)};
+  return p + 1;
+}
+
+inline void add_character(uint32_t code, std::string& out) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
+  } else {
+    out += {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)),
+            static_cast<char>(0x80 | (code & 0x3f))};
+  }
+}
+
+// What the characters of a text with escapes stand for.
+inline std::string unescaped(std::string_view text) {
+  constexpr std::string_view letters = "bfnrt", meant = "\b\f\n\r\t";
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '\\') {
+      out += text[at];
+    } else if (text[++at] == 'u') {
+      add_character(hexadecimal(text.data() + at + 1), out);
+      at += 4;
+    } else {
+      size_t letter = letters.find(text[at]);
+      out += letter == letters.npos ? text[at] : meant[letter];
+    }
+  }
+  return out;
 }
 
 inline const char* behind_number(const char* p) {
@@ -78,7 +144,14 @@ inline const char* behind_number(const char* p) {
     while (is_digit(*p)) ++p;
     if (p == digits) return nullptr;
   }
-  return *p == 'e' || *p == 'E' || p - begin > longest_plain_number ? nullptr : p;
+  if (*p == 'e' || *p == 'E') {
+    ++p;
+    if (*p == '-' || *p == '+') ++p;
+    digits = p;
+    while (is_digit(*p)) ++p;
+    if (p == digits || p - digits > longest_plain_exponent) return nullptr;
+  }
+  return p - begin > longest_plain_number ? nullptr : p;
 }
 
 // A whole number of few digits.

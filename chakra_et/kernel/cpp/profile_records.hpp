@@ -148,9 +148,10 @@ class ProfileRecords {
 
   explicit ProfileRecords(const Categories& meanings) : meanings_(meanings) {}
 
-  bool read(od::parser& parser, simdjson::padded_string_view text) {
+  bool read(Piece& piece) {
+    piece_ = &piece;
     return each_object(
-        parser, text, [this](const char* begin) { return take_plain(begin); },
+        piece, [this](const char* begin) { return take_plain(begin); },
         [this](od::document& document, od::object& record) { return take(document, record); });
   }
 
@@ -175,21 +176,21 @@ class ProfileRecords {
     }
   };
 
-  // A record of plain values. If it is not as usual, reading it again does not help.
-  bool take_plain(const char* begin) {
+  // Behind a record of plain values. If it is not as usual, reading it again does not help.
+  const char* take_plain(const char* begin) {
     Record record;
     const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
       return behind_field(key, p, record);
     });
-    if (end == nullptr || !ends_element(end)) return false;
+    if (end == nullptr || !ends_element(end)) return nullptr;
     unusual_ = !put(record, {begin, static_cast<size_t>(end - begin)});
-    return !unusual_;
+    return unusual_ ? nullptr : end;
   }
 
   const char* behind_field(std::string_view key, const char* p, Record& record) const {
-    if (key == "ph") return behind_plain_text(p, record.phase);
-    if (key == "cat") return behind_plain_text(p, record.category);
-    if (key == "name") return behind_plain_text(p, record.name);
+    if (key == "ph") return behind_text_of(p, record.phase);
+    if (key == "cat") return behind_text_of(p, record.category);
+    if (key == "name") return behind_text_of(p, record.name);
     if (key == "pid") return behind_integer(p, record.pid, record.has_pid);
     if (key == "tid") return behind_integer(p, record.tid, record.has_tid);
     if (key == "id") return behind_integer(p, record.id, record.has_id);
@@ -201,8 +202,8 @@ class ProfileRecords {
     return end;
   }
 
-  static const char* behind_plain_text(const char* p, std::string_view& out) {
-    return *p == '"' ? behind_text(p + 1, out) : nullptr;
+  const char* behind_text_of(const char* p, std::string_view& out) const {
+    return *p == '"' ? piece_->behind_any_text(p + 1, out) : nullptr;
   }
 
   const char* behind_args(const char* begin, Record& record) const {
@@ -367,6 +368,7 @@ class ProfileRecords {
   }
 
   const Categories& meanings_;
+  Piece* piece_ = nullptr;  // the one that is read
   bool unusual_ = false;
   ArgumentKeys keys_;
   size_t last_kind_ = 0;
