@@ -18,6 +18,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checka
 import msgspec
 
 from chakra_et.io.repairs import UnsoundError
+from chakra_et.io.text_buffer import Filling, TextBuffer
 
 P = TypeVar("P", bound=Sized)
 P_co = TypeVar("P_co", bound=Sized, covariant=True)
@@ -58,8 +59,11 @@ class Decoder(Protocol[P_co]):
 class ElementDecoder(Protocol[P_co]):
     """What makes a piece of elements as they stand in memory, without a copy of them."""
 
-    def decode_elements(self, elements: memoryview, /) -> P_co:
-        """The elements, given with the commas between them. Raises as `Decoder.decode`."""
+    def decode_elements(self, text: memoryview, count: int, /) -> P_co:
+        """The elements in the first `count` bytes of a text, which has zeros at its end.
+
+        Commas stand between them. Raises as `Decoder.decode`.
+        """
 
 
 class InBrackets(Generic[P]):
@@ -68,9 +72,9 @@ class InBrackets(Generic[P]):
     def __init__(self, decoder: Decoder[P]) -> None:
         self._decoder = decoder
 
-    def decode_elements(self, elements: memoryview, /) -> P:
+    def decode_elements(self, text: memoryview, count: int, /) -> P:
         """The elements, as an array of their own."""
-        return self._decoder.decode(b"".join((b"[", elements, b"]")))
+        return self._decoder.decode(b"".join((b"[", text[:count], b"]")))
 
 
 class JsonArray(Generic[P]):
@@ -84,7 +88,7 @@ class JsonArray(Generic[P]):
     def __init__(
         self,
         path: str | Path,
-        blocks: Iterator[bytes],
+        filling: Filling,
         key: str,
         decoder: Decoder[P] | ElementDecoder[P],
         *,
@@ -94,7 +98,6 @@ class JsonArray(Generic[P]):
         self.found = False
         self.looked_at = 0
         self._path = path
-        self._blocks = blocks
         self._start = re.compile(rb'"' + key.encode() + rb'"\s*:\s*\[')
         self._key = key
         self._decoder: ElementDecoder[P] = (
@@ -102,15 +105,15 @@ class JsonArray(Generic[P]):
         )
         self._piece_bytes = piece_bytes
         self._openings: dict[bytes, None] = {}
-        self._text = bytearray()
+        self._text = TextBuffer()
+        self._filling = filling(self._text)
         self._ended = False
-        self._offset = 0  # of self._text in the document
         self._count = 0  # elements decoded so far
 
     def __iter__(self) -> Iterator[P]:
         prefix = self._find_array()
         if prefix is None:
-            self.rest = bytes(self._text)
+            self.rest = self._text.part()
             return
         self.found = True
         self._fill(1 << 12)
@@ -124,48 +127,44 @@ class JsonArray(Generic[P]):
                 piece, closed = self._decode_walked()
             if piece:
                 yield piece
-        while self._read():
+        while self._read_on():
             pass
-        self.rest = prefix + b"]" + bytes(self._text)
-
-    def _read(self) -> bool:
-        block = next(self._blocks, None)
-        if block is None:
-            self._ended = True
-            return False
-        self._text += block
-        return True
+        self.rest = prefix + b"]" + self._text.part()
 
     def _fill(self, wanted: int) -> None:
-        while len(self._text) < wanted and self._read():
-            pass
+        """Read on until there is so much text, or the document ends."""
+        self._text.wanted = wanted
+        while len(self._text) < wanted and not self._ended:
+            self._ended = next(self._filling, self) is self
+
+    def _read_on(self) -> bool:
+        """Read as much again as there is; whether anything came."""
+        before = len(self._text)
+        self._fill(max(self._piece_bytes, 2 * before))
+        return len(self._text) > before
 
     def _find_array(self) -> bytes | None:
         searched = 0
         while True:
-            if _BARE.match(self._text):
-                return self._take(self._text.index(b"[") + 1)
-            match = self._start.search(self._text, searched)
-            if match:
-                return self._take(match.end())
+            begin = self._text.behind(_BARE)
+            if begin is None:
+                begin = self._text.behind_next(self._start, searched)
+            if begin is not None:
+                return self._take(begin)
             searched = max(0, len(self._text) - 256)
             if len(self._text) > _LIMIT_BYTES:
                 raise self._malformed(f'no array "{self._key}" begins', 0)
-            if not self._read():
+            if not self._read_on():
                 return None
 
     def _take(self, count: int) -> bytes:
-        taken = bytes(self._text[:count])
-        self._drop(count)
+        taken = self._text.part(0, count)
+        self._text.drop(count)
         return taken
-
-    def _drop(self, count: int) -> None:
-        del self._text[:count]
-        self._offset += count
 
     def _learn(self, at: int) -> None:
         """Remember how the element at a place begins, from its brace to its first key."""
-        match = _OPENING.match(self._text, at)
+        match = self._text.match(_OPENING, at)
         opening = match[1] if match else b"{"
         if opening not in self._openings:
             if len(self._openings) >= _OPENINGS:
@@ -174,25 +173,26 @@ class JsonArray(Generic[P]):
 
     def _last_element(self) -> int:
         """Where the last element of a piece seems to begin, -1 if none does after the first."""
-        end = min(len(self._text), self._piece_bytes)
+        text = self._text
+        end = min(len(text), self._piece_bytes)
         for low in (max(1, end - _NEAR_BYTES), 1):
-            places = {opening: self._text.rfind(opening, low, end) for opening in self._openings}
+            places = {opening: text.last(opening, low, end) for opening in self._openings}
             while (at := max(places.values())) > 0:
-                before = self._text[max(0, at - 256) : at].rstrip()
+                before = text.part(max(0, at - 256), at).rstrip()
                 if before.endswith(b",") and before[:-1].rstrip().endswith(b"}"):
                     return at
                 latest = max(places, key=places.__getitem__)
-                places[latest] = self._text.rfind(latest, low, at)
+                places[latest] = text.last(latest, low, at)
         return -1
 
     def _try_decode(self, cut: int) -> P | None:
         """The elements before `cut`, taken off the text; None if the cut was no border."""
         try:
-            piece = self._decode(self._text.rfind(b",", 0, cut))
+            piece = self._decode(self._text.last(b",", 0, cut))
         except (msgspec.DecodeError, RecursionError):
             return None
         self._count += len(piece)
-        self._drop(cut)
+        self._text.drop(cut)
         return piece
 
     def _decode_walked(self) -> tuple[P, bool]:
@@ -203,16 +203,15 @@ class JsonArray(Generic[P]):
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._malformed(str(error), 0) from error
         self._count += len(piece)
-        self._drop(walked.end)
-        border = (_END if walked.closed else _COMMA).match(self._text)
-        self._drop(border.end() if border else 0)
+        self._text.drop(walked.end)
+        self._text.drop(self._text.behind(_END if walked.closed else _COMMA) or 0)
         return piece, walked.closed
 
     def _decode(self, end: int) -> P:
         self.looked_at += end
-        with memoryview(self._text) as text, text[:end] as piece:
+        with self._text.view() as text:
             try:
-                return self._decoder.decode_elements(piece)
+                return self._decoder.decode_elements(text, end)
             except msgspec.ValidationError as error:
                 raise self._invalid(error) from error
 
@@ -224,7 +223,7 @@ class JsonArray(Generic[P]):
             self.looked_at += min(size, len(self._text))
             # Latin-1 keeps one character for each byte; all marks of JSON are ASCII.
             whole = self._ended and len(self._text) <= size
-            walked = self._walk_text(self._text[:size].decode("latin-1"), whole)
+            walked = self._walk_text(self._text.part(0, size).decode("latin-1"), whole)
             if walked is not None:
                 return walked
             if size > _LIMIT_BYTES:
@@ -236,10 +235,9 @@ class JsonArray(Generic[P]):
 
         Raises UnsoundError where it is no JSON.
         """
-        if match := _END.match(self._text):
-            return _Walked(match.start(), True)
-        blanks = _BLANKS.match(self._text)
-        at, ended = blanks.end() if blanks else 0, 0
+        if self._text.behind(_END) is not None:
+            return _Walked(0, True)
+        at, ended = self._text.behind(_BLANKS) or 0, 0
         while at < len(text):
             try:
                 _, stop = WALKER.raw_decode(text, at)
@@ -249,15 +247,15 @@ class JsonArray(Generic[P]):
                 if whole or not may_be_cut(error, text):
                     raise self._malformed(error.msg, error.pos) from error
                 break
-            if match := _END.match(self._text, stop):
-                return _Walked(match.start(), True)
-            comma = _COMMA.match(self._text, stop)
-            if not comma:
+            if self._text.behind(_END, stop) is not None:
+                return _Walked(stop, True)
+            following = self._text.behind(_COMMA, stop)
+            if following is None:
                 if text[stop:].strip():
                     raise self._malformed("expected ',' or ']'", stop)
                 break
             self._learn(at)
-            ended, at = stop, comma.end()
+            ended, at = stop, following
         if whole:
             raise self._malformed(f'array "{self._key}" does not end', at)
         return _Walked(ended, False) if ended else None
@@ -275,7 +273,7 @@ class JsonArray(Generic[P]):
         return UnsoundError(
             f"not valid JSON: {reason}",
             path=self._path,
-            place=f"byte {self._offset + at}",
+            place=f"byte {self._text.offset + at}",
             remedy="The file may be truncated, or its producer does not escape names.",
         )
 

@@ -16,7 +16,7 @@ from chakra_et.io.json_array import ElementDecoder, InBrackets, JsonArray
 from chakra_et.io.mend import Mender, MendError
 from chakra_et.io.mended_array import AFTER, MendedArray
 from chakra_et.io.repairs import Repairs, UnsoundError
-from chakra_et.io.source import blocks
+from chakra_et.io.source import blocks, filling
 
 T = TypeVar("T", bound=msgspec.Struct)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -64,9 +64,9 @@ class _Either:
     fast: ElementDecoder[Any]
     sure: ElementDecoder[Any]
 
-    def decode_elements(self, elements: memoryview) -> Any:
-        piece = self.fast.decode_elements(elements)
-        return self.sure.decode_elements(elements) if piece is None else piece
+    def decode_elements(self, text: memoryview, count: int) -> Any:
+        piece = self.fast.decode_elements(text, count)
+        return self.sure.decode_elements(text, count) if piece is None else piece
 
 
 @dataclass
@@ -105,7 +105,7 @@ def read_records(
 def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repairs) -> Records[C]:
     sure, fast = InBrackets(msgspec.json.Decoder(_list_of(layout))), layout.fast()
     decoder: ElementDecoder[Any] = sure if fast is None else _Either(fast, sure)
-    array = JsonArray(path, blocks(path), layout.array, decoder)
+    array = JsonArray(path, filling(path), layout.array, decoder)
     for piece in array:
         columns.add(piece)
     try:

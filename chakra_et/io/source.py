@@ -17,6 +17,7 @@ from chakra_et.io.remote import open_remote
 from chakra_et.io.repairs import Repairs
 from chakra_et.io.spool import is_opened, spooled
 from chakra_et.io.stream import BLOCK_BYTES, Stream
+from chakra_et.io.text_buffer import Filling, TextBuffer, blockwise
 from chakra_et.urls import url_of
 
 _LAYERS: Final = 4
@@ -45,10 +46,59 @@ def blocks(path: str | Path, repairs: Repairs | None = None) -> Iterator[bytes]:
     return _blocks(path, repairs)
 
 
+def filling(path: str | Path, repairs: Repairs | None = None) -> Filling:
+    """What puts the plain content of a file into a buffer. Raises as `blocks` does.
+
+    What lies on the disk as it is goes there straight away.
+    """
+    note_input(path)
+
+    def fill(text: TextBuffer) -> Iterator[None]:
+        file_path, member = located(Path(path))
+        with _opened(file_path) as file:
+            if _is_unpacked(file_path, file, member):
+                yield from _filled(Path(path), file, text)
+            else:
+                yield from blockwise(_blocks_of(Path(path), file, member, repairs))(text)
+
+    return fill
+
+
+def _filled(path: Path, file: BinaryIO, text: TextBuffer) -> Iterator[None]:
+    """Put an open file into a buffer, as much with each step as is wanted."""
+    watch = _Watch(path)
+    file.seek(0)
+    while True:
+        with text.room() as room:
+            count = file.readinto(room)  # type: ignore[attr-defined]
+        if not count:
+            return
+        text.filled(count)
+        watch.passed(count)
+        yield
+
+
 def _blocks(path: str | Path, repairs: Repairs | None) -> Iterator[bytes]:
     file_path, member = located(Path(path))
     with _opened(file_path) as file:
         yield from _blocks_of(Path(path), file, member, repairs)
+
+
+class _Watch:
+    """Counts what was read of a file, and looks now and then whether memory is left."""
+
+    def __init__(self, path: Path) -> None:
+        self.total = 0
+        self._path = path
+        self._checked = 0
+
+    def passed(self, count: int) -> None:
+        """So many bytes more were read. Raises ChakraError where memory is short."""
+        self.total += count
+        note_progress(self.total)
+        if self.total >= self._checked + _CHECK_BYTES:
+            self._checked = self.total
+            require(self._path, 0)
 
 
 def _blocks_of(
@@ -57,19 +107,16 @@ def _blocks_of(
     """The plain content of an open file, or of a member of it."""
     size = file.seek(0, 2)
     file.seek(0)
-    total = checked = 0
+    watch = _Watch(path)
     for block in _plain(path, file, member, repairs):
-        total += len(block)
+        total = watch.total + len(block)
         if total > _BOMB_BYTES and total > _BOMB_RATIO * size:
             raise FormatError(
                 f"the file unpacks to more than {_BOMB_RATIO} times its size",
                 path=path,
                 remedy="Traces do not compress that well. If this is one, unpack it first.",
             )
-        note_progress(total)
-        if total >= checked + _CHECK_BYTES:
-            checked = total
-            require(path, 0)
+        watch.passed(len(block))
         yield block
 
 

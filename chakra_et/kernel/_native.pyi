@@ -25,8 +25,11 @@ Arrows: TypeAlias = tuple[Column, Column, Column, Column, Column]
 """Ends of arrows: category (a code), process, thread, id, and time in ns."""
 
 class HostReader:
-    def read(self, elements: memoryview) -> int | None:
-        """Take in a piece: how many nodes it holds; None for one that is not taken in."""
+    def read(self, text: memoryview, size: int) -> int | None:
+        """Take in a piece, the first `size` bytes of a text that has 64 zeros at its end.
+
+        How many nodes it holds; None for one that is not taken in. Raises ValueError for a text
+        without these zeros."""
 
     def take(
         self,
@@ -50,8 +53,8 @@ class ProfileReader:
         the least id of an arrow that does. Spans of the kept roles keep their arguments, and those
         of names that `tells` is true for; each name is asked about once."""
 
-    def read(self, elements: memoryview) -> int | None:
-        """Take in a piece: how many records it holds; None for one that is not taken in."""
+    def read(self, text: memoryview, size: int) -> int | None:
+        """Take in a piece as `HostReader.read` does: how many records it holds."""
 
     def take(
         self,

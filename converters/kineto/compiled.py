@@ -76,11 +76,11 @@ class _Decoder:
         self._reader = reader
         self._begun = False
 
-    def decode_elements(self, elements: memoryview) -> ProfilePiece | None:
+    def decode_elements(self, text: memoryview, size: int) -> ProfilePiece | None:
         if not self._begun:
             self._begun = True
             return None
-        count = self._reader.read(elements)
+        count = self._reader.read(text, size)
         return None if count is None else ProfilePiece(self._reader, count)
 
 

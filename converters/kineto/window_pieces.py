@@ -102,11 +102,11 @@ class _Decoder:
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
 
-    def decode_elements(self, elements: memoryview) -> TextPiece | None:
-        piece = self._decoder.decode_elements(elements)
+    def decode_elements(self, text: memoryview, count: int) -> TextPiece | None:
+        piece = self._decoder.decode_elements(text, count)
         if piece is None:
             return None
-        return TextPiece(b"".join((b"[", elements, b"]")), piece.take(), len(piece))
+        return TextPiece(b"".join((b"[", text[:count], b"]")), piece.take(), len(piece))
 
 
 def piece_decoder() -> Any:

@@ -71,8 +71,8 @@ class _Decoder:
     def __init__(self, reader: HostReader) -> None:
         self._reader = reader
 
-    def decode_elements(self, elements: memoryview) -> HostPiece | None:
-        count = self._reader.read(elements)
+    def decode_elements(self, text: memoryview, size: int) -> HostPiece | None:
+        count = self._reader.read(text, size)
         return None if count is None else HostPiece(self._reader, count)
 
 

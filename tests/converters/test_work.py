@@ -21,8 +21,9 @@ from chakra_et.converters.et import encode_et, encoder
 from chakra_et.converters.kineto import read_device
 from chakra_et.converters.pytorch import read_host
 from chakra_et.converters.pytorch.distinct_io import DistinctIO
-from chakra_et.io import json_array, records
+from chakra_et.io import json_array
 from chakra_et.io.json_array import PIECE_BYTES, JsonArray
+from chakra_et.io.text_buffer import TextBuffer
 from chakra_et.kernel import FORCE_PYTHON, kernel
 from chakra_et.model import Trace
 
@@ -83,12 +84,11 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.given = self.records = self.pieces = 0
         self.arrays: list[JsonArray[Any]] = []
-        real_blocks, real_iter = records.blocks, JsonArray.__iter__
+        real_filled, real_iter = TextBuffer.filled, JsonArray.__iter__
 
-        def blocks(*arguments: Any) -> Iterator[bytes]:
-            for block in real_blocks(*arguments):
-                self.given += len(block)
-                yield block
+        def filled(text: TextBuffer, count: int) -> None:
+            self.given += count
+            real_filled(text, count)
 
         def pieces(array: JsonArray[Any]) -> Iterator[Any]:
             self.arrays.append(array)
@@ -97,7 +97,7 @@ class Counted:
                 self.records += len(piece)
                 yield piece
 
-        monkeypatch.setattr(records, "blocks", blocks)
+        monkeypatch.setattr(TextBuffer, "filled", filled)
         monkeypatch.setattr(JsonArray, "__iter__", pieces)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from chakra_et.errors import FormatError
 from chakra_et.io.json_array import JsonArray
+from chakra_et.io.text_buffer import Filling, blockwise
 
 
 class Element(msgspec.Struct):
@@ -21,8 +21,8 @@ class Element(msgspec.Struct):
     args: msgspec.Raw = msgspec.Raw(b"")
 
 
-def blocks(text: bytes, size: int) -> Iterator[bytes]:
-    return (text[i : i + size] for i in range(0, len(text), size))
+def blocks(text: bytes, size: int) -> Filling:
+    return blockwise(text[i : i + size] for i in range(0, len(text), size))
 
 
 def read(text: bytes, *, size: int = 7, piece: int = 64) -> tuple[list[Element], bytes, bool]:

@@ -32,6 +32,7 @@ from chakra_et.converters.pytorch import read_host
 from chakra_et.converters.pytorch.compiled import host_decoder
 from chakra_et.io.json_array import JsonArray
 from chakra_et.io.source import read_all
+from chakra_et.io.text_buffer import SPARE_BYTES
 from chakra_et.kernel import FORCE_PYTHON, INTERFACE, kernel, state
 from chakra_et.linker.joining.alignment import _shortest_edit
 from chakra_et.linker.joining.nesting import enclosing
@@ -54,16 +55,21 @@ def short(path: Path, key: str, count: int) -> bytes:
     return json.dumps({**document, key: document[key][middle : middle + count]}).encode()
 
 
+def padded(elements: bytes) -> tuple[memoryview, int]:
+    """Elements as they stand in a text, which goes on behind them."""
+    return memoryview(elements + b", {}" + bytes(SPARE_BYTES)), len(elements)
+
+
 def nodes_in(text: bytes) -> Any:
     """What the kernel makes of a piece of a host trace."""
-    return host_decoder().decode_elements(memoryview(text))
+    return host_decoder().decode_elements(*padded(text))
 
 
 def second(text: bytes) -> Any:
     """What the kernel makes of a piece of a profile; the first is always for Python."""
     decoder = profile_decoder()
-    assert decoder.decode_elements(memoryview(b"")) is None
-    return decoder.decode_elements(memoryview(text))
+    assert decoder.decode_elements(*padded(b"")) is None
+    return decoder.decode_elements(*padded(text))
 
 
 # Reading

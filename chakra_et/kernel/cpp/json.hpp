@@ -10,6 +10,7 @@
 
 #include <simdjson.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -155,29 +156,31 @@ inline bool carried(od::document& document, simdjson::simdjson_result<od::value>
   return true;
 }
 
-// Does an element of an array end before `p`?
+// Does an element end before `p`: in front of another one, of the array's end or of that of the text?
 inline bool ends_element(const char* p) {
   p = behind_blanks(p);
-  return *p == ',' || *p == ']';
+  return *p == ',' || *p == ']' || *p == '\0';
 }
 
-// Elements as an array with room behind it; the memory and the parser are used again.
+// Elements with commas between them, in a text that goes on behind them.
 class Piece {
  public:
-  od::parser parser;
+  static constexpr size_t spare = simdjson::SIMDJSON_PADDING;
+  od::parser parser;  // used again
 
-  void take(const uint8_t* elements, size_t count) {
-    size_ = count + 2;
-    size_t wanted = size_ + simdjson::SIMDJSON_PADDING;
-    if (data_.size() < wanted) data_.resize(wanted);
-    data_[0] = '[';
-    if (count > 0) std::memcpy(data_.data() + 1, elements, count);
-    data_[size_ - 1] = ']';
-    std::memset(data_.data() + size_, 0, simdjson::SIMDJSON_PADDING);
+  // The elements are the first `count` bytes; false for a text without zeros at its end.
+  bool take(const char* text, size_t size, size_t count) {
+    constexpr std::array<char, spare> zeros{};
+    if (size < spare || count > size - spare) return false;
+    begin_ = text;
+    limit_ = text + count;
+    end_ = text + size - spare;
     unescaped_.clear();
+    return std::memcmp(end_, zeros.data(), spare) == 0;
   }
-  const char* begin() const { return data_.data(); }
-  const char* end() const { return data_.data() + size_; }
+  const char* begin() const { return begin_; }
+  const char* limit() const { return limit_; }  // behind the elements
+  const char* end() const { return end_; }      // of all text
 
   // Behind the quote that ends a text; `p` is behind the one that begins it. Where the text has
   // escapes, what they stand for lies here, until the next piece.
@@ -188,16 +191,19 @@ class Piece {
     return behind;
   }
 
-  // The array of the elements from one on: what stands before that is no more needed.
-  simdjson::padded_string_view from(const char* element) {
-    auto at = static_cast<size_t>(element - begin()) - 1;
-    data_[at] = '[';
-    return simdjson::padded_string_view(data_.data() + at, size_ - at, data_.size() - at);
+  // The elements from one on as an array.
+  simdjson::padded_string_view array_from(const char* element) {
+    auto count = static_cast<size_t>(limit_ - element);
+    array_.assign(count + 2 + spare, '\0');
+    array_[0] = '[';
+    std::memcpy(array_.data() + 1, element, count);
+    array_[count + 1] = ']';
+    return simdjson::padded_string_view(array_.data(), count + 2, array_.size());
   }
 
  private:
-  std::vector<char> data_;
-  size_t size_ = 0;
+  const char *begin_ = nullptr, *limit_ = nullptr, *end_ = nullptr;
+  std::vector<char> array_;
   std::deque<std::string> unescaped_;
 };
 
@@ -207,7 +213,7 @@ template <class TakePlain, class Take>
 bool each_object_from(const char* first, Piece& piece, TakePlain&& take_plain, Take&& take) {
   od::document document;
   od::array array;
-  if (piece.parser.iterate(piece.from(first)).get(document)) return false;
+  if (piece.parser.iterate(piece.array_from(first)).get(document)) return false;
   if (document.get_array().get(array)) return false;
   for (auto element : array) {
     od::value value;
@@ -225,15 +231,17 @@ bool each_object_from(const char* first, Piece& piece, TakePlain&& take_plain, T
 // for one that is not plain.
 template <class TakePlain, class Take>
 bool each_object(Piece& piece, TakePlain&& take_plain, Take&& take) {
-  const char *first = behind_blanks(piece.begin() + 1), *p = first;
-  while (*p == '{') {
+  const char* p = behind_blanks(piece.begin());
+  if (p >= piece.limit()) return true;
+  while (p < piece.limit() && *p == '{') {
     const char* behind = take_plain(p);
     if (behind == nullptr) return each_object_from(p, piece, take_plain, take);
     p = behind_blanks(behind);
-    if (*p == ']') return p + 1 == piece.end();
-    p = behind_blanks(p + 1);  // the comma
+    if (p >= piece.limit()) return behind <= piece.limit();
+    if (*p != ',') return false;
+    p = behind_blanks(p + 1);
   }
-  return p == first && *p == ']' && p + 1 == piece.end();
+  return false;
 }
 
 constexpr int64_t latest_us = 9'000'000'000'000'000;  // in nanoseconds that still is an int64

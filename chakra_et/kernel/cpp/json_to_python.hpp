@@ -16,16 +16,23 @@
 namespace chakra_et {
 namespace kernel {
 
-using Elements = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig>;
+using Text = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig>;
+
+// `count` bytes of elements, with more text and zeros behind them.
+inline void begin(Piece& piece, const Text& text, size_t count) {
+  if (!piece.take(reinterpret_cast<const char*>(text.data()), text.size(), count)) {
+    throw nb::value_error("a text without zeros behind it");
+  }
+}
 
 class HostReader {
  public:
   // How many nodes were read; nothing for a piece that is not as usual.
-  nb::object read(Elements elements) {
+  nb::object read(Text text, size_t size) {
+    begin(piece_, text, size);
     int64_t count;
     {
       nb::gil_scoped_release release;
-      piece_.take(elements.data(), elements.size());
       count = nodes_.read(piece_, table_);
     }
     return count < 0 ? nb::none() : nb::object(nb::int_(count));
@@ -109,12 +116,12 @@ class ProfileReader {
   }
 
   // How many records were read; nothing for a piece that is not as usual.
-  nb::object read(Elements elements) {
+  nb::object read(Text text, size_t size) {
+    begin(piece_, text, size);
     ProfileRecords piece(meanings_);
     bool sound;
     {
       nb::gil_scoped_release release;
-      piece_.take(elements.data(), elements.size());
       sound = piece.read(piece_);
     }
     if (!sound) return nb::none();

@@ -107,13 +107,13 @@ NB_MODULE(_native, m) {
   m.attr("SIMD") = simdjson::get_active_implementation()->name();
   nb::class_<HostReader>(m, "HostReader")
       .def(nb::init<>())
-      .def("read", &HostReader::read, "elements"_a)
+      .def("read", &HostReader::read, "text"_a, "size"_a)
       .def("take", &HostReader::take);
   nb::class_<ProfileReader>(m, "ProfileReader")
       .def(nb::init<nb::dict, nb::object, nb::dict, int, int, nb::object, nb::object>(),
            "roles"_a, "left_out"_a, "arrows"_a, "op_role"_a, "no_role"_a, "kept_roles"_a,
            "tells"_a)
-      .def("read", &ProfileReader::read, "elements"_a)
+      .def("read", &ProfileReader::read, "text"_a, "size"_a)
       .def("take", &ProfileReader::take);
   nb::class_<NodeWriter>(m, "NodeWriter")
       .def(nb::init<nb::list, nb::object, nb::list, nb::list>(), "names"_a, "texts"_a, "layouts"_a,
