@@ -127,7 +127,7 @@ def compare(path: Path) -> str:
 
 
 def small_pieces() -> None:
-    """Let arrays be read in pieces of a few records: the kernel is not asked for the first one."""
+    """Let arrays be read in pieces of a few records: files are too small for others."""
     defaults: Any = JsonArray.__init__.__kwdefaults__
     defaults["piece_bytes"] = 1 << 11
 

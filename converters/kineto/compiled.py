@@ -56,10 +56,14 @@ class ProfileRecords:
 
 @dataclass(frozen=True)
 class ProfilePiece:
-    """A piece of a file whose records the kernel has taken in, with those of pieces before it."""
+    """A piece of a file whose records the kernel has taken in, with those of pieces before it.
+
+    `first` is the text of its elements where it is the first one: that tells who wrote the file.
+    """
 
     reader: ProfileReader
     count: int
+    first: bytes = b""
 
     def __len__(self) -> int:
         return self.count
@@ -70,18 +74,14 @@ class ProfilePiece:
 
 
 class _Decoder:
-    """Reads all pieces but the first: who wrote a file is told by its first records as objects."""
-
     def __init__(self, reader: ProfileReader) -> None:
         self._reader = reader
         self._begun = False
 
     def decode_elements(self, text: memoryview, size: int) -> ProfilePiece | None:
-        if not self._begun:
-            self._begun = True
-            return None
+        first, self._begun = b"" if self._begun else bytes(text[:size]), True
         count = self._reader.read(text, size)
-        return None if count is None else ProfilePiece(self._reader, count)
+        return None if count is None else ProfilePiece(self._reader, count, first)
 
 
 @lru_cache(maxsize=1 << 16)

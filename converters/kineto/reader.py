@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -102,7 +102,7 @@ def read_columns(
     if not read.found:
         raise missing_array(path, LAYOUT, "Check that Kineto wrote this profile.")
     device = quarantine(read.columns.finish(read.metadata, read.repairs))
-    expect_records(device, read.columns.marks)
+    expect_records(device, read.columns.marks())
     give_account(device)
     set_kinds(device)
     read_arguments(device)
@@ -134,16 +134,23 @@ class Columns:
         self.graph_flows = ArrowReader(GRAPH_FLOWS, FIRST_GRAPH_FLOW)
         self.labels: dict[int, set[str]] = {}
         self.phases: list[Event] = []
-        self.marks: set[str] = set()
+        self._first: bytes | list[Event] = b""
         self._held: ProfilePiece | None = None
 
     def add(self, piece: list[Event] | ProfilePiece, /) -> None:
         """Take in some records; what the kernel has read it holds until others come, or the end."""
         if isinstance(piece, ProfilePiece):
-            self._held = piece
+            self._held, self._first = piece, piece.first or self._first
         else:
             self._take_held()
             self._add_events(piece)
+
+    def marks(self) -> Iterator[str]:
+        """Names, processes and threads of the first records."""
+        first = self._first
+        events = _EVENTS.decode(b"[%b]" % first) if isinstance(first, bytes) else first
+        for event in events[:_FIRST]:
+            yield from map(str, (event.name, event.pid, event.tid))
 
     def _take_held(self) -> None:
         """Take in the records that the kernel holds."""
@@ -177,8 +184,7 @@ class Columns:
     def _add_events(self, events: list[Event]) -> None:
         """Take in records as objects."""
         if not self.counts:
-            first = events[:_FIRST]
-            self.marks = {str(m) for event in first for m in (event.name, event.pid, event.tid)}
+            self._first = events[:_FIRST]
         counts = Counter([(event.cat, event.ph) for event in events])
         self.counts.update(counts)
         if any(phase in _FURTHER for _, phase in counts):

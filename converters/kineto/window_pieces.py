@@ -106,6 +106,9 @@ class _Decoder:
         piece = self._decoder.decode_elements(text, count)
         if piece is None:
             return None
+        if piece.first:
+            piece.take()  # Who wrote a file is told by its first records, as objects.
+            return None
         return TextPiece(b"".join((b"[", text[:count], b"]")), piece.take(), len(piece))
 
 
