@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,39 +42,7 @@ def let_go(table: object, names: Iterable[str], but: Collection[str] = ()) -> No
     """
     for name in names:
         if name not in but:
-            setattr(table, name, np.zeros(0, getattr(table, name).dtype))
-
-
-class Growing:
-    """Columns by name that grow at their ends, piece by piece.
-
-    The first piece is the column as long as it is alone. All others are copied and can go: kept
-    until the end, pieces would leave memory in shreds. Room for more that is never used takes no
-    memory.
-    """
-
-    def __init__(self) -> None:
-        self._room: dict[str, npt.NDArray[Any]] = {}
-        self._count: dict[str, int] = {}
-
-    def put(self, name: str, part: npt.NDArray[Any]) -> None:
-        """Put a piece behind a column, whose type is that of its first piece."""
-        count = self._count.get(name, 0)
-        room = self._room.get(name)
-        if room is None:
-            self._room[name], self._count[name] = part, len(part)
-            return
-        if count + len(part) > len(room):
-            room = np.empty(2 * (count + len(part)), room.dtype)
-            room[:count] = self.column(name)
-            self._room[name] = room
-        room[count : count + len(part)] = part
-        self._count[name] = count + len(part)
-
-    def column(self, name: str, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-        """What was put; an empty column of `dtype` if nothing was."""
-        room = self._room.get(name)
-        return np.zeros(0, dtype) if room is None else room[: self._count[name]]
+            setattr(table, name, getattr(table, name)[:0].copy())
 
 
 def turns_of(values: Rows, part: Rows) -> Rows:

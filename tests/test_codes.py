@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chakra_et.codes import among, codes, distinct, distinct_rows, order_of, row_keys, search_rows
-from chakra_et.columns import EVER, NEVER, Growing
+from chakra_et.columns import EVER, NEVER
 
 NUMBER = st.one_of(
     st.integers(-3, 3),
@@ -60,15 +60,6 @@ def test_keys_of_usual_times_need_no_sorting(monkeypatch):
     start = 1_700_000_000_000_000_000 + np.arange(5) * 10**9
     keys = row_keys(np.array([99, 0, 0, 99, 99]), np.append(start[:4], EVER))
     assert np.argsort(keys).tolist() == [1, 2, 4, 0, 3]
-
-
-@given(st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=9))
-def test_a_growing_column_holds_all_pieces_in_order(pieces):
-    columns = Growing()
-    for piece in pieces:
-        columns.put("a", np.array(piece, np.int32))
-    assert columns.column("a").tolist() == [value for piece in pieces for value in piece]
-    assert columns.column("b", np.uint8).dtype == np.uint8
 
 
 @given(ROWS)

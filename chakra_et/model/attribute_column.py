@@ -16,8 +16,9 @@ from chakra_et.model.attribute_values import (
     same_value,
     stored,
 )
-from chakra_et.model.packed_values import CodedTexts, Numbers, PackedValues, packed
+from chakra_et.model.packed_values import CodedTexts, PackedValues
 from chakra_et.model.row_sets import RowSet, packed_rows, rows_within
+from chakra_et.narrow import Numbers, packed
 
 
 class AttributeColumn:

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows
-
-MANY: Final = 1 << 18
-"""So many values of a column are worth packing: with fewer, all columns together are small."""
-
+from chakra_et.narrow import is_many, narrowest
 
 _LINE_END: Final = ord("\n")
 
@@ -36,29 +33,6 @@ class PackedValues(Protocol):
         """The values: an array, or a list where no array holds such values."""
 
 
-class Numbers:
-    """Integers in fewer bits than their type has."""
-
-    __slots__ = ("_dtype", "_narrow")
-
-    def __init__(self, narrow: npt.NDArray[np.integer[Any]], dtype: np.dtype[Any]) -> None:
-        self._narrow, self._dtype = narrow, dtype
-
-    def __len__(self) -> int:
-        return len(self._narrow)
-
-    def __getitem__(self, place: int) -> Any:
-        return self._narrow[place]
-
-    def at(self, places: Rows | slice) -> Numbers:
-        """Some of the numbers."""
-        return Numbers(self._narrow[places], self._dtype)
-
-    def __call__(self) -> npt.NDArray[np.integer[Any]]:
-        """The numbers in their own type; made anew each time."""
-        return self._narrow.astype(self._dtype)
-
-
 class CodedTexts:
     """Texts of which few are distinct: codes into these, until somebody looks at the texts."""
 
@@ -66,7 +40,7 @@ class CodedTexts:
 
     def __init__(self, codes: npt.NDArray[np.integer[Any]], distinct: list[str]) -> None:
         self.codes: npt.NDArray[np.integer[Any]] = np.asarray(codes, np.int32)
-        if len(codes) >= MANY:
+        if is_many(len(codes)):
             self.codes = narrowest(codes)
         self.distinct = distinct
 
@@ -144,22 +118,3 @@ class TextsOfRows:
     def __call__(self) -> list[str]:
         """The texts."""
         return self._make(self._rows)
-
-
-def packed(values: Any) -> Any:
-    """Values as a column holds them: many integers in as few bits as they all need."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or len(values) < MANY:
-        return values
-    narrow = narrowest(values)
-    return values if narrow.dtype == values.dtype else Numbers(narrow, values.dtype)
-
-
-def narrowest(values: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
-    """Integers in the smallest type that holds them all."""
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
-    types = (np.uint8, np.uint16, np.uint32) if low >= 0 else (np.int8, np.int16, np.int32)
-    for dtype in types:
-        info = np.iinfo(dtype)
-        if info.min <= low and high <= info.max:
-            return values.astype(dtype, copy=False)
-    return values

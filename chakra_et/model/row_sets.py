@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import Rows
-from chakra_et.model.packed_values import MANY
+from chakra_et.narrow import is_many
 
 _COUNTED: Final = 1 << 12
 """Rows before each so many are counted, so that a place is found without a look at all of them."""
@@ -52,7 +52,7 @@ class RowSet:
 
 def packed_rows(rows: Rows) -> Rows | RowSet:
     """Rows as a column holds them: many in a bit each."""
-    many = len(rows) >= MANY and rows[-1] < 8 * len(rows) * rows.itemsize
+    many = is_many(len(rows)) and rows[-1] < 8 * len(rows) * rows.itemsize
     return RowSet(rows) if many and rows[0] >= 0 and bool((np.diff(rows) > 0).all()) else rows
 
 

@@ -20,15 +20,26 @@ _OPEN: Final = 16
 class CarriedTexts(Sequence[str]):
     """A text for each row, most of them empty; the others lie in compressed blocks."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        told = np.fromiter(map(bool, texts), np.bool_, len(texts))
-        self._place = np.where(told, np.cumsum(told, dtype=np.int32) - 1, np.int32(NO_ROW))
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._places = [np.zeros(0, np.int32)]
         self._blocks: list[bytes] = []
         self._lengths: list[npt.NDArray[np.int32]] = []
-        rows = np.flatnonzero(told).tolist()
-        for start in range(0, len(rows), _TOGETHER):
-            self._pack([_encoded(texts[row]) for row in rows[start : start + _TOGETHER]])
+        self._last: list[str] = []
+        """The texts behind the last block, which are fewer than one holds."""
         self._open: dict[int, list[str]] = {}
+        self.extend(texts)
+
+    def extend(self, texts: Sequence[str]) -> None:
+        """Put the texts of further rows behind the others."""
+        told = np.fromiter(map(bool, texts), np.bool_, len(texts))
+        before = len(self._blocks) * _TOGETHER + len(self._last)
+        place = before + np.cumsum(told, dtype=np.int32) - 1
+        self._places.append(np.where(told, place, np.int32(NO_ROW)))
+        some = [*self._last, *(texts[row] for row in np.flatnonzero(told).tolist())]
+        whole = len(some) - len(some) % _TOGETHER
+        for start in range(0, whole, _TOGETHER):
+            self._pack(list(map(_encoded, some[start : start + _TOGETHER])))
+        self._last = some[whole:]
 
     def _pack(self, texts: list[bytes]) -> None:
         import zstandard  # Short recordings do without.
@@ -37,6 +48,19 @@ class CarriedTexts(Sequence[str]):
         # A copy: what the compressor gives keeps the room for texts that cannot be compressed.
         self._blocks.append(bytes(memoryview(packed)))
         self._lengths.append(np.fromiter(map(len, texts), np.int32, len(texts)))
+
+    @property
+    def _place(self) -> npt.NDArray[np.int32]:
+        """Of each row, the place of its text among those that are not empty."""
+        if len(self._places) > 1:
+            self._places = [np.concatenate(self._places)]
+        return self._places[0]
+
+    @property
+    def told(self) -> Mask:
+        """Which rows have a text."""
+        told: Mask = self._place != NO_ROW
+        return told
 
     def __len__(self) -> int:
         return len(self._place)
@@ -62,15 +86,17 @@ class CarriedTexts(Sequence[str]):
 
     def select(self, mask: Mask) -> CarriedTexts:
         """The texts of some of the rows, in the same blocks."""
-        chosen = CarriedTexts(())
-        chosen._blocks, chosen._lengths = self._blocks, self._lengths
-        chosen._place = self._place[mask]
+        chosen = CarriedTexts()
+        chosen._blocks, chosen._lengths, chosen._last = self._blocks, self._lengths, self._last
+        chosen._places = [self._place[mask]]
         return chosen
 
     def _text(self, place: int) -> str:
         if place == NO_ROW:
             return ""
         number, within = divmod(place, _TOGETHER)
+        if number == len(self._blocks):
+            return self._last[within]
         block = self._open.get(number)
         if block is None:
             if len(self._open) == _OPEN:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from chakra_et.codes import distinct
 from chakra_et.columns import Mask, Rows, TextCodes, no_rows
 from chakra_et.io.repairs import Repairs
+from chakra_et.narrow import holding_packed
 from chakra_et.pool import Pool
 from chakra_et.recording.carried_texts import CarriedTexts
 from chakra_et.recording.facts import Facts
@@ -44,6 +45,10 @@ _ABSENT: Final = {"correlation": NO_ID, "sequence": -1, "device": NO_ID, "stream
 """What stands in a column for a record that does not have it; elsewhere 0."""
 
 
+@holding_packed(
+    "category", "pid", "tid", "duration_ns", "correlation", "external_id", "rf_id",
+    "sequence", "fwd_thread", "device", "stream", "size_bytes", "shapes",
+)  # fmt: skip
 @dataclass
 class DeviceTrace:
     """What a profiler wrote of operations, calls and device work; other records are only counted.
@@ -136,7 +141,9 @@ class DeviceTrace:
         an absent value, and pools and lists begin empty.
         """
         columns: dict[str, Any] = {
-            name: np.full(count, _ABSENT.get(name, 0), dtype) for name, dtype in COLUMNS.items()
+            name: np.full(count, _ABSENT.get(name, 0), dtype)
+            for name, dtype in COLUMNS.items()
+            if name not in told
         }
         rest: dict[str, Any] = {
             "categories": Pool(), "names": Pool(), "shape_texts": Pool({b"": 0}),

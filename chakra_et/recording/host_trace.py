@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from chakra_et.columns import UNTIMED, Mask, Rows, TextCodes
 from chakra_et.io.repairs import Repairs
+from chakra_et.narrow import holding_packed
 from chakra_et.pool import Pool
 from chakra_et.recording.facts import Facts, Request
 from chakra_et.recording.groups import GroupEntry
@@ -56,6 +57,10 @@ class HostAttribute:
     values: list[Any] = field(default_factory=list)
 
 
+@holding_packed(
+    "id", "parent", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "op_schema",
+    "input_strides", "output_strides", "duration_ns",
+)  # fmt: skip
 @dataclass
 class HostTrace:
     """What the framework's recorder wrote; one entry of each column for each node.
@@ -159,7 +164,7 @@ class HostTrace:
         )
 
     def __len__(self) -> int:
-        return len(self.id)
+        return len(self.kind)
 
     def __repr__(self) -> str:
         return f"<HostTrace {self.path.name}: schema {self.schema}, {len(self)} nodes>"

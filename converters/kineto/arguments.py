@@ -14,6 +14,7 @@ from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.io.json_text import from_json
 from chakra_et.kernel import kernel
 from chakra_et.recording import DeviceTrace, Facts, Kind, Operands, Role, Sparse, Waits
+from chakra_et.recording.carried_texts import CarriedTexts
 from chakra_et.recording.libraries import (
     NO_COMMUNICATION,
     RECV,
@@ -38,6 +39,8 @@ _CUT_LIST: Final = "..."
 _OF_KERNELS: Final = ('"Collective name"', '"Process Group Name"')
 _OF_OPERATIONS: Final = (*_OF_KERNELS, '"In msg nelems"', '"Concrete Inputs"')
 """Arguments without any of these say nothing of communication."""
+_SEARCHED: Final = 1 << 14
+"""So many arguments are searched at once: those of a long recording are packed."""
 _INPUTS: Final = '"Input'
 _SOURCES: Final = {True: "kernel args", False: "operation args"}
 """What a report calls these sources: of device work, and of others."""
@@ -81,7 +84,10 @@ def _read_communication(device: DeviceTrace) -> None:
     operands: list[tuple[int, Operands]] = []
     args = device.args
     telling = _telling(args, device.rows(Role.WORK))
-    has_args = np.fromiter(map(bool, args), np.bool_, len(args))
+    if isinstance(args, CarriedTexts):
+        has_args = args.told
+    else:
+        has_args = np.fromiter(map(bool, args), np.bool_, len(args))
     telling += np.flatnonzero(has_args & (device.role == Role.OP)).tolist()
     is_work = (device.role == Role.WORK).tolist()
     for row in sorted(telling):
@@ -98,8 +104,12 @@ def _telling(args: Sequence[str], rows: Rows) -> list[int]:
     module, (one, other) = kernel(), _OF_KERNELS
     if module is None:
         return [row for row in rows.tolist() if one in args[row] or other in args[row]]
-    found = module.containing([args[row] for row in rows.tolist()], list(_OF_KERNELS))
-    return rows[found].tolist()  # type: ignore[no-any-return]
+    telling: list[int] = []
+    for start in range(0, len(rows), _SEARCHED):
+        some = rows[start : start + _SEARCHED]
+        found = module.containing([args[row] for row in some.tolist()], list(_OF_KERNELS))
+        telling += some[found].tolist()
+    return telling
 
 
 def _decoded(args: str) -> dict[str, Any]:

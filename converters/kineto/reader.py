@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import among
-from chakra_et.columns import Growing, Rows
+from chakra_et.columns import Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
 from chakra_et.converters.kineto.arrows import ARROW_PHASES, ArrowReader
@@ -42,6 +42,7 @@ from chakra_et.converters.kineto.roles import NO_ROLE, give_roles
 from chakra_et.converters.kineto.run_facts import read_metadata
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine
 from chakra_et.converters.times import nanoseconds, time_or_none
+from chakra_et.growing import Growing
 from chakra_et.io.memory import collection_paused, give_back
 from chakra_et.io.records import Layout, missing_array, read_records
 from chakra_et.io.repairs import Repairs
@@ -73,6 +74,8 @@ _FOUND_LATER: Final = ("kind", "blocks")
 _SHAPES: Final = attrgetter("shapes")
 _ODD_ARGS: Final = "arguments that are not an object"
 _LATEST_NS: Final = 1 << 62
+_HELD: Final = 1 << 20
+"""So many records are taken from the kernel at once: here, their columns take less room."""
 _FIRST: Final = 1000
 """So many records are looked at for marks of who wrote the file."""
 _FURTHER: Final = ("M", BEGIN, END)
@@ -106,9 +109,8 @@ def read_columns(
     give_account(device)
     set_kinds(device)
     read_arguments(device)
-    if len(device.args) >= MANY:
-        device.args = CarriedTexts(device.args)
-        del read  # It holds the texts, too.
+    if isinstance(device.args, CarriedTexts):
+        del read  # It holds the columns as they were.
         give_back()
     read_metadata(device)
     return device
@@ -126,7 +128,7 @@ class Columns:
         self.odd_ids: Pool[str] = Pool()
         self.shape_texts: Pool[bytes] = Pool({b"": 0})
         self.columns = Growing()
-        self.args: list[str] = []
+        self.args: list[str] | CarriedTexts = []
         self.process_names: dict[int, str] = {}
         self.left_out: Counter[tuple[str, str]] = Counter()
         self.launch_flows = ArrowReader(LAUNCH_FLOWS, across=True)
@@ -136,11 +138,18 @@ class Columns:
         self.phases: list[Event] = []
         self._first: bytes | list[Event] = b""
         self._held: ProfilePiece | None = None
+        self._held_count = 0
 
     def add(self, piece: list[Event] | ProfilePiece, /) -> None:
-        """Take in some records; what the kernel has read it holds until others come, or the end."""
+        """Take in some records.
+
+        What the kernel has read it holds until that is much, others come, or the end.
+        """
         if isinstance(piece, ProfilePiece):
             self._held, self._first = piece, piece.first or self._first
+            self._held_count += len(piece)
+            if self._held_count >= _HELD:
+                self._take_held()
         else:
             self._take_held()
             self._add_events(piece)
@@ -155,7 +164,7 @@ class Columns:
     def _take_held(self) -> None:
         """Take in the records that the kernel holds."""
         if self._held is not None:
-            records, self._held = self._held.take(), None
+            records, self._held, self._held_count = self._held.take(), None, 0
             self._add_columns(records)
 
     def _add_columns(self, piece: ProfileRecords) -> None:
@@ -173,7 +182,13 @@ class Columns:
             self._put(name, values)
         # Only operations tell shapes; what others have is the last of these codes.
         self._put_distinct("shapes", self.shape_texts, [*piece.shapes, b""], columns["shapes"])
-        self.args += piece.args
+        self._carry(piece.args)
+
+    def _carry(self, args: list[str]) -> None:
+        """Take in what is carried of records; of a long recording it is packed."""
+        if isinstance(self.args, list) and len(self.args) + len(args) >= MANY:
+            self.args = CarriedTexts(self.args)
+        self.args.extend(args)
 
     def _put_distinct(
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
@@ -280,7 +295,7 @@ class Columns:
         args = [""] * len(spans)
         for row in np.flatnonzero(carried).tolist():
             args[row] = bytes(raw[row]).decode("utf-8", "replace")
-        self.args += args
+        self._carry(args)
 
     def _decode(
         self,
@@ -342,13 +357,14 @@ class Columns:
         warnings += self._add_phases()
         for text, code in self.odd_ids.items():
             self.labels.setdefault(-2 - code, set()).add(text)
-        columns = {
-            name: self.columns.column(name, dtype)
+        columns: dict[str, Any] = {
+            name: self.columns.column_for(DeviceTrace, name, dtype)
             for name, dtype in COLUMNS.items()
-            if name not in _FOUND_LATER
+            if name not in (*_FOUND_LATER, "stream", "start_ns")
         }
-        columns["stream"][np.isin(columns["stream"], NO_STREAM)] = NO_ID
-        start = columns["start_ns"]
+        stream, start = map(self.columns.column, ("stream", "start_ns"))
+        self.columns = Growing()
+        columns["stream"] = np.where(np.isin(stream, NO_STREAM), NO_ID, stream)
         far = np.abs(start) >= _LATEST_NS
         columns["start_ns"] = np.where(far, start, start + base_time_ns)
         device = DeviceTrace.of(

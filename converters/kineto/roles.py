@@ -55,14 +55,15 @@ def _by_process(device: DeviceTrace) -> None:
         rows = (device.role == NO_ROLE) & bare & (device.pid == pid)
         if name in PROCESSES and rows.any():
             device.role[rows] = ROLES[name]
-            device.category[rows] = device.categories[name]
+            code = np.int32(device.categories[name])
+            device.category = np.where(rows, code, device.category)
             count = int(np.count_nonzero(rows))
             counts = Counter(device.counts)
             counts["", "X"] -= count
             counts[name, "X"] += count
             device.counts = dict(+counts)
             work = rows & (device.role == Role.WORK) & (device.stream == NO_ID)
-            device.stream[work] = device.tid[work]
+            device.stream = np.where(work, device.tid, device.stream)
             if ROLES[name] is Role.CALL:
                 _to_threads(device, rows, pid)
 
@@ -76,7 +77,7 @@ def _to_threads(device: DeviceTrace, rows: Mask, pid: int) -> None:
     pids = distinct(device.pid[device.role == Role.OP]).tolist()
     owners = [own for own in pids if own == pid // 100] or (pids if len(pids) == 1 else [])
     for owner in owners:
-        device.pid[rows] = owner
+        device.pid = np.where(rows, owner, device.pid)
         source = device.launch_flows.source
         source.pid[source.pid == pid] = owner
 

@@ -29,7 +29,7 @@ def quarantine(device: DeviceTrace) -> DeviceTrace:
             f"{several(int(np.count_nonzero(negative)), 'duration is', 'durations are')} "
             "negative; 0 was taken"
         )
-        duration[negative] = 0
+        device.duration_ns = duration = np.maximum(duration, 0)
     relative = device.start_ns - device.base_time_ns
     hardware = device.role >= Role.CALL
     zero = (relative == 0) & (duration == 0) & (device.role == Role.WORK)
@@ -41,7 +41,9 @@ def quarantine(device: DeviceTrace) -> DeviceTrace:
     if len(open_ended):
         sane = ~absurd & ~wrong
         end = (device.start_ns + duration)[sane].max(initial=device.start_ns[open_ended].max())
-        duration[open_ended] = np.maximum(end - device.start_ns[open_ended], 0)
+        lasting = duration.copy()
+        lasting[open_ended] = np.maximum(end - device.start_ns[open_ended], 0)
+        device.duration_ns = lasting
         device.warnings.append(
             f"{several(len(open_ended), 'operation', 'operations')} "
             "had not ended when the recording did: taken to end with it"

@@ -11,12 +11,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.columns import UNTIMED, Growing, Rows
+from chakra_et.columns import UNTIMED, Rows
 from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece
 from chakra_et.converters.pytorch.distinct_io import RawNode, RawPiece
 from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, NestedNode
 from chakra_et.converters.pytorch.meaning import Texts
 from chakra_et.converters.times import time_or_none
+from chakra_et.growing import Growing
 from chakra_et.io.mended_array import QUOTED
 from chakra_et.io.repairs import Repairs
 from chakra_et.pool import Pool
@@ -223,7 +224,10 @@ class _Columns:
             )
         for name, attribute in list(self.attributes.items()):
             self._check_attribute(name, attribute)
-        columns: dict[str, Any] = {name: self.columns.column(name) for name in COLUMNS}
+        columns: dict[str, Any] = {
+            name: self.columns.column_for(HostTrace, name) for name in COLUMNS
+        }
+        self.columns = Growing()
         return HostTrace(
             path=path,
             schema=schema,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chakra_et import narrow
 from chakra_et.definitions import Kind
 from chakra_et.model import (
     AttributeColumn,
@@ -18,7 +19,6 @@ from chakra_et.model import (
     CodedTexts,
     JoinedTexts,
     TextsOfRows,
-    packed_values,
     row_sets,
 )
 
@@ -30,8 +30,7 @@ rows = st.lists(st.integers(0, NODES - 1), min_size=1, max_size=60, unique=True)
 def few_are_many() -> Iterator[None]:
     """Columns are packed however few values they have."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed_values, "MANY", 1)
-        patch.setattr(row_sets, "MANY", 1)
+        patch.setattr(narrow, "MANY", 1)
         yield
 
 
