@@ -147,7 +147,7 @@ class DeviceTrace:
         }
         rest: dict[str, Any] = {
             "categories": Pool(), "names": Pool(), "shape_texts": Pool({b"": 0}),
-            "args": [""] * count, "warnings": [],
+            "args": [""] * (0 if "args" in told else count), "warnings": [],
         }  # fmt: skip
         return cls(path=path, repairs=repairs, **{**columns, **rest, **told})
 

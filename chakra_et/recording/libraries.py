@@ -176,6 +176,7 @@ def sized_by_first(kind: CollectiveType | NodeType | None) -> bool:
     return isinstance(kind, NodeType) or kind in _IN_PLACE
 
 
+@lru_cache(1 << 12)
 def element_bytes(dtype: str) -> int | None:
     """The bytes of one element, by the names that profilers, host traces and kernels use.
 

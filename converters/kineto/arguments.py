@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, Final
 
 import msgspec
@@ -83,20 +84,24 @@ def _read_communication(device: DeviceTrace) -> None:
     collectives: list[tuple[int, Facts]] = []
     operands: list[tuple[int, Operands]] = []
     args = device.args
-    telling = _telling(args, device.rows(Role.WORK))
-    if isinstance(args, CarriedTexts):
-        has_args = args.told
-    else:
-        has_args = np.fromiter(map(bool, args), np.bool_, len(args))
-    telling += np.flatnonzero(has_args & (device.role == Role.OP)).tolist()
-    is_work = (device.role == Role.WORK).tolist()
-    for row in sorted(telling):
+    work = _telling(args, device.rows(Role.WORK))
+    told = _told(args)
+    operations = told[device.role[told] == Role.OP].tolist()
+    is_work = set(work)
+    for row in sorted(work + operations):
         found = _decoded(args[row])
         if _INPUTS in args[row]:
             operands.append((row, operands_of(found)))
         if found and any(key in args[row] for key in _OF_OPERATIONS):
-            collectives.append((row, facts_of(found, work=is_work[row])))
+            collectives.append((row, facts_of(found, work=row in is_work)))
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
+
+
+def _told(args: Sequence[str]) -> Rows:
+    """The rows that have arguments."""
+    if isinstance(args, CarriedTexts):
+        return np.flatnonzero(args.told)
+    return np.array(list(compress(range(len(args)), args)), np.int64)
 
 
 def _telling(args: Sequence[str], rows: Rows) -> list[int]:

@@ -27,6 +27,8 @@ _NO_LEAST: Final = (-1, -1)
 _NO_LIMIT: Final = (1 << 64, 1 << 64)
 _AROUND: Final = 4
 """So many neighbours on each side tell which process wrote a part of the file."""
+_DENSE: Final = 8
+"""With fewer numbers than so many for each id, ids are counted rather than sorted."""
 _ADVICE: Final = (
     "start workers before the observer, or with multiprocessing_context='spawn', to keep the file "
     "to one process"
@@ -35,7 +37,10 @@ _ADVICE: Final = (
 
 def has_forked(host: HostTrace) -> bool:
     """Whether several processes wrote into the file: ids of operations that occur several times."""
-    operations = np.sort(host.id[~_is_root(host)])
+    operations = host.id[~_is_root(host)]
+    if len(operations) and operations.max() < _DENSE * len(operations):
+        return bool(np.bincount(operations.astype(np.int64)).max() > 1)
+    operations = np.sort(operations)
     return bool((operations[1:] == operations[:-1]).any())
 
 

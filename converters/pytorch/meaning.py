@@ -49,13 +49,14 @@ def read_meaning(host: HostTrace) -> HostTrace:
     communicating = np.flatnonzero(_named(host, COMMUNICATION)).tolist()
     attributes = _attributes_of(host, set(np.flatnonzero(host.kind == Kind.COLLECTIVE).tolist()))
     collectives, requests, operands = [], [], []
-    known: dict[int, list[Any]] = {}
+    known: dict[int, tuple[list[Any], list[int]]] = {}
     for row in communicating:
         code, name = int(host.inputs[row]), names[host.name[row]]
         if code not in known:
-            known[code] = decoded(texts[code][0])
-        values = known[code]
-        operands.append((row, list(map(tensor_bytes, values))))
+            values = decoded(texts[code][0])
+            known[code] = values, list(map(tensor_bytes, values))
+        values, sizes = known[code]
+        operands.append((row, sizes))
         if name == RECORD:
             collectives.append((row, facts_of(attributes.get(row, {}), values)))
         elif values and name.startswith((REQUEST, FUNCTIONAL)):

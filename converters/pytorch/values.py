@@ -29,6 +29,8 @@ def tensors(value: Any) -> list[tuple[int, int]]:
 
 def tensor_bytes(value: Any) -> int:
     """The bytes of all tensors in decoded input values, however they are nested."""
+    if not isinstance(value, list):
+        return 0
     return sum(elements * width for elements, width in tensors(value))
 
 

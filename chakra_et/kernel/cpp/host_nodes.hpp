@@ -191,14 +191,9 @@ class HostNodes {
     for (const Node& node : nodes_) {
       table.id.push_back(node.id);
       table.parent.push_back(node.parent);
-      table.name.push_back(table.names[node.name]);
     }
-    for (size_t side = 0; side < table.operand.size(); ++side) {
-      for (const Node& node : nodes_) {
-        table.operand[side].push_back(table.code_of(node.operands[side]));
-        table.stride[side].push_back(table.strides[node.operands[side][3]]);
-      }
-    }
+    look_up(table.names, [](const Node& node) { return node.name; }, table.name);
+    for (size_t side = 0; side < table.operand.size(); ++side) put_operands(side, table);
     for (size_t k = 0; k < core_numbers.size(); ++k) {
       table.numbers[k].resize(count, core_numbers[k].absent);
     }
@@ -207,7 +202,30 @@ class HostNodes {
       const Alike& group = lists_.groups[used];
       for (size_t k = 0; k < group.names.size(); ++k) spread(group, k, before, table);
     }
-    for (std::string_view text : schema_of_) table.schema.push_back(table.schemas[text]);
+    table.schemas.look_up(
+        nodes_.size(), [this](size_t at) { return schema_of_[at]; },
+        [&](size_t, int32_t code) { table.schema.push_back(code); });
+  }
+
+  void put_operands(size_t side, HostTable& table) {
+    for (size_t k = 0; k < parts_.size(); ++k) {
+      parts_[k].clear();
+      look_up(table.texts[k], [=](const Node& node) { return node.operands[side][k]; }, parts_[k]);
+    }
+    look_up(table.strides, [=](const Node& node) { return node.operands[side][3]; },
+            table.stride[side]);
+    table.operands.look_up(
+        nodes_.size(),
+        [this](size_t at) -> HostTable::Parts { return {parts_[0][at], parts_[1][at], parts_[2][at]}; },
+        [&](size_t, int32_t code) { table.operand[side].push_back(code); });
+  }
+
+  // Put the code of a text of each node behind a column.
+  template <class Pool, class TextOf>
+  void look_up(Pool& pool, TextOf&& text_of, Grown<int32_t>& column) const {
+    pool.look_up(
+        nodes_.size(), [&](size_t at) { return text_of(nodes_[at]); },
+        [&](size_t, int32_t code) { column.push_back(code); });
   }
 
   // Put the values of one attribute of a group where they belong.
@@ -247,7 +265,8 @@ class HostNodes {
   Piece* piece_ = nullptr;  // the one that is read
   std::vector<Node> nodes_;
   AttributeLists lists_;
-  std::vector<std::string_view> schema_of_;  // each node
+  std::vector<std::string_view> schema_of_;      // each node
+  std::array<Grown<int32_t>, 3> parts_;          // codes of values, shapes and types of one side
 };
 
 }  // namespace kernel

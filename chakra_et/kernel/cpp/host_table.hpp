@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grown.hpp"
 #include "pool.hpp"
 
 namespace chakra_et {
@@ -34,28 +35,25 @@ struct Value {
 
 // An attribute that only some nodes have; a text stands in the table as its code.
 struct ToldColumn {
-  std::vector<int64_t> rows;
-  std::vector<Value::Kind> kinds;
-  std::vector<uint64_t> values;
+  Grown<int64_t> rows;
+  Grown<Value::Kind> kinds;
+  Grown<uint64_t> values;
 };
 
 struct HostTable {
-  std::vector<uint64_t> id, parent;
-  std::vector<int32_t> name, schema;
-  std::array<std::vector<int32_t>, 2> operand, stride;  // of inputs and of outputs
-  std::array<std::vector<int64_t>, core_numbers.size()> numbers;
+  using Parts = std::array<int32_t, 3>;
+  Grown<uint64_t> id, parent;
+  Grown<int32_t> name, schema;
+  std::array<Grown<int32_t>, 2> operand, stride;  // of inputs and of outputs
+  std::array<Grown<int64_t>, core_numbers.size()> numbers;
   KeptPool names, schemas, strides;
-  std::array<KeptPool, 3> texts;                     // values, shapes and types
-  Pool<std::array<int32_t, 3>, HashCodes> operands;  // codes of these
+  std::array<KeptPool, 3> texts;    // values, shapes and types
+  Pool<Parts, HashCodes> operands;  // codes of these
   KeptPool told_names, told_types, told_texts;
   std::vector<ToldColumn> told;  // by the codes of their names
   std::vector<int32_t> told_type;
 
   HostTable() { strides[""]; }  // of nodes that tell none
-
-  int32_t code_of(const Operands& one) {
-    return operands[{texts[0][one[0]], texts[1][one[1]], texts[2][one[2]]}];
-  }
 
   ToldColumn& column(std::string_view called, std::string_view type) {
     auto code = static_cast<size_t>(told_names[called]);

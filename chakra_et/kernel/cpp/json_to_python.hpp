@@ -118,17 +118,16 @@ class ProfileReader {
   // How many records were read; nothing for a piece that is not as usual.
   nb::object read(Text text, size_t size) {
     begin(piece_, text, size);
-    ProfileRecords piece(meanings_);
     bool sound;
     {
       nb::gil_scoped_release release;
-      sound = piece.read(piece_);
+      sound = records_.read(piece_);
+      if (sound) table_.put(records_);
     }
     if (!sound) return nb::none();
-    table_.put(piece);
-    keep_args(piece);
+    keep_args(records_);
     int64_t count = 0;
-    for (int64_t of_kind : piece.kind_counts) count += of_kind;
+    for (int64_t of_kind : records_.kind_counts) count += of_kind;
     return nb::int_(count);
   }
 
@@ -205,6 +204,7 @@ class ProfileReader {
   nb::object tells_;
   std::vector<bool> tells_of_;  // names
   Piece piece_;
+  ProfileRecords records_{meanings_};
   ProfileTable table_;
   nb::list args_;
 };

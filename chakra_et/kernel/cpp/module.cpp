@@ -1,6 +1,5 @@
 // The compiled kernel as a module of Python. What each function means, _native.pyi says.
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "replay_to_python.hpp"
 #include "sequences.hpp"
 #include "tensors.hpp"
+#include "words.hpp"
 
 using namespace nb::literals;
 
@@ -77,16 +77,11 @@ nb::object containing(nb::list texts, nb::list words) {
   std::vector<int64_t> places;
   {
     nb::gil_scoped_release release;
-    std::vector<std::boyer_moore_horspool_searcher<const char*>> searchers;
-    for (std::string_view word : wanted) {
-      searchers.emplace_back(word.data(), word.data() + word.size());
-    }
     for (size_t place = 0; place < given.size(); ++place) {
-      const char *begin = given[place].data(), *end = begin + given[place].size();
-      bool holds = std::any_of(searchers.begin(), searchers.end(), [&](const auto& searcher) {
-        return std::search(begin, end, searcher) != end;
+      bool any = std::any_of(wanted.begin(), wanted.end(), [&](std::string_view word) {
+        return holds(given[place], word);
       });
-      if (holds) places.push_back(static_cast<int64_t>(place));
+      if (any) places.push_back(static_cast<int64_t>(place));
     }
   }
   return array(std::move(places));

@@ -9,16 +9,34 @@
 #include <string_view>
 #include <vector>
 
+#include "grown.hpp"
+
 namespace chakra_et {
 namespace kernel {
 
-// Eight bytes at a time; the last eight may overlap those before them.
+// Have memory ready that is looked at soon.
+inline void fetch(const void* place) {
+#ifdef __GNUC__
+  __builtin_prefetch(place);
+#else
+  (void)place;
+#endif
+}
+
+// Sixteen bytes at a time, in two halves that do not wait for each other; the last ones may overlap
+// those before them.
 struct HashText {
   size_t operator()(std::string_view text) const {
-    uint64_t hash = text.size();
-    if (text.size() < 8) return finished(mixed(hash, word(text.data(), text.size())));
-    for (size_t at = 0; at + 8 < text.size(); at += 8) hash = mixed(hash, word(text.data() + at, 8));
-    return finished(mixed(hash, word(text.data() + text.size() - 8, 8)));
+    const char* bytes = text.data();
+    size_t size = text.size();
+    uint64_t hash = size, other = 0;
+    if (size < 8) return finished(mixed(hash, word(bytes, size)));
+    for (; size > 16; size -= 16, bytes += 16) {
+      hash = mixed(hash, word(bytes, 8));
+      other = mixed(other, word(bytes + 8, 8));
+    }
+    if (size > 8) hash = mixed(hash, word(bytes, 8));
+    return finished(mixed(hash ^ (other << 1 | other >> 63), word(bytes + size - 8, 8)));
   }
 
  private:
@@ -50,11 +68,12 @@ struct HashCodes {
 // Texts that are kept, one behind the other.
 class KeptTexts {
  public:
-  std::vector<char> characters;
-  std::vector<int64_t> offsets = {0};
+  Grown<char> characters;
+  Grown<int64_t> offsets;
 
+  KeptTexts() { offsets.push_back(0); }
   void push_back(std::string_view text) {
-    characters.insert(characters.end(), text.begin(), text.end());
+    characters.append(text.data(), text.size());
     offsets.push_back(static_cast<int64_t>(characters.size()));
   }
   std::string_view operator[](size_t at) const {
@@ -68,21 +87,26 @@ class KeptTexts {
 template <class Key, class Hash, class Values = std::vector<Key>>
 class Pool {
  public:
-  int32_t operator[](const Key& key) {
-    if (2 * hashes_.size() >= slots_.size()) grow();
-    size_t hash = Hash()(key);
-    size_t mask = slots_.size() - 1;
-    for (size_t at = hash & mask;; at = (at + 1) & mask) {
-      Slot& slot = slots_[at];
-      if (slot.code < 0) {
-        slot = {static_cast<int32_t>(hashes_.size()), mark_of(hash)};
-        values_.push_back(key);
-        hashes_.push_back(hash);
-        return slot.code;
-      }
-      if (slot.mark == mark_of(hash) && values_[static_cast<size_t>(slot.code)] == key) {
-        return slot.code;
-      }
+  int32_t operator[](const Key& key) { return code_of(key, Hash()(key)); }
+
+  // Forget all, but not the room for it.
+  void clear() {
+    values_.clear();
+    hashes_.clear();
+    slots_.assign(slots_.size(), Slot());
+  }
+
+  // The codes of many keys: `key_at` gives each, `put` gets its place and code. They are looked at
+  // twice, so that those that lie far apart in memory do not wait for each other.
+  template <class KeyAt, class Put>
+  void look_up(size_t count, KeyAt&& key_at, Put&& put) {
+    expected_.resize(count);
+    for (size_t place = 0; place < count; ++place) {
+      expected_[place] = Hash()(key_at(place));
+      if (!slots_.empty()) fetch(&slots_[expected_[place] & (slots_.size() - 1)]);
+    }
+    for (size_t place = 0; place < count; ++place) {
+      put(place, code_of(key_at(place), expected_[place]));
     }
   }
 
@@ -100,6 +124,23 @@ class Pool {
     return static_cast<uint32_t>(static_cast<uint64_t>(hash) >> 32);
   }
 
+  int32_t code_of(const Key& key, size_t hash) {
+    if (2 * hashes_.size() >= slots_.size()) grow();
+    size_t mask = slots_.size() - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+      Slot& slot = slots_[at];
+      if (slot.code < 0) {
+        slot = {static_cast<int32_t>(hashes_.size()), mark_of(hash)};
+        values_.push_back(key);
+        hashes_.push_back(hash);
+        return slot.code;
+      }
+      if (slot.mark == mark_of(hash) && values_[static_cast<size_t>(slot.code)] == key) {
+        return slot.code;
+      }
+    }
+  }
+
   void grow() {
     slots_.assign(slots_.empty() ? 64 : 2 * slots_.size(), Slot());
     size_t mask = slots_.size() - 1;
@@ -113,6 +154,7 @@ class Pool {
   Values values_;
   std::vector<size_t> hashes_;
   std::vector<Slot> slots_;
+  std::vector<size_t> expected_;  // hashes of what is looked up
 };
 
 using TextPool = Pool<std::string_view, HashText>;

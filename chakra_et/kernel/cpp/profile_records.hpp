@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "grown.hpp"
 #include "json.hpp"
 #include "pool.hpp"
 
@@ -99,13 +100,14 @@ struct HashKind {
 
 // Columns of spans, in order; shapes are -1 for what is no operation.
 struct Spans {
-  std::vector<uint8_t> role;
-  std::vector<int32_t> category, name, shapes;
-  std::vector<int64_t> pid, tid, start_ns, duration_ns;
-  std::array<std::vector<int64_t>, arguments.size()> numbers;
+  Grown<uint8_t> role;
+  Grown<int32_t> category, name, shapes;
+  Grown<int64_t> pid, tid, start_ns, duration_ns;
+  std::array<Grown<int64_t>, arguments.size()> numbers;
 
+  // Each column with that of others.
   template <class Do>
-  void each(const Spans& other, Do&& act) {
+  void each(Spans& other, Do&& act) {
     act(role, other.role);
     act(category, other.category);
     act(name, other.name);
@@ -120,11 +122,11 @@ struct Spans {
 
 // Ends of arrows that are evidence.
 struct Arrows {
-  std::vector<int32_t> category;
-  std::vector<int64_t> pid, tid, id, time_ns;
+  Grown<int32_t> category;
+  Grown<int64_t> pid, tid, id, time_ns;
 
   template <class Do>
-  void each(const Arrows& other, Do&& act) {
+  void each(Arrows& other, Do&& act) {
     act(category, other.category);
     act(pid, other.pid);
     act(tid, other.tid);
@@ -148,14 +150,30 @@ class ProfileRecords {
 
   explicit ProfileRecords(const Categories& meanings) : meanings_(meanings) {}
 
+  // All of a piece; false, and nothing of it counts, for one that is not as usual.
   bool read(Piece& piece) {
     piece_ = &piece;
+    clear();
     return each_object(
         piece, [this](const char* begin) { return take_plain(begin); },
         [this](od::document& document, od::object& record) { return take(document, record); });
   }
 
  private:
+  void clear() {
+    auto empty = [](auto& column, auto&) { column.clear(); };
+    spans.each(spans, empty);
+    for (Arrows& ends : arrows) ends.each(ends, empty);
+    for (TextPool* pool : {&categories, &names, &shape_texts, &arrow_categories}) pool->clear();
+    args.clear();
+    kinds.clear();
+    kind_counts.clear();
+    meaning_of_kind_.clear();
+    others.clear();
+    last_kind_ = 0;
+    unusual_ = false;
+  }
+
   struct Record {
     std::string_view phase, category, name, time, duration, args, shapes;
     int64_t pid = 0, tid = 0, id = 0;

@@ -26,7 +26,7 @@ struct ProfileTable {
   std::string others;
 
   // Put the records of a piece behind the others.
-  void put(const ProfileRecords& piece) {
+  void put(ProfileRecords& piece) {
     append(spans, piece.spans);
     recode(spans.category, piece.spans.category.size(), codes_of(piece.categories, categories));
     recode(spans.name, piece.spans.name.size(), codes_of(piece.names, names));
@@ -56,20 +56,15 @@ struct ProfileTable {
   }
 
   // The last codes of a column are into a piece; what is no code stays.
-  static void recode(std::vector<int32_t>& column, size_t last, const std::vector<int32_t>& codes) {
+  static void recode(Grown<int32_t>& column, size_t last, const std::vector<int32_t>& codes) {
     for (size_t at = column.size() - last; at < column.size(); ++at) {
       if (column[at] >= 0) column[at] = codes[static_cast<size_t>(column[at])];
     }
   }
 
-  template <class T>
-  static void append(std::vector<T>& to, const std::vector<T>& from) {
-    to.insert(to.end(), from.begin(), from.end());
-  }
-
   template <class Columns>
-  static void append(Columns& to, const Columns& from) {
-    to.each(from, [](auto& mine, const auto& other) { append(mine, other); });
+  static void append(Columns& to, Columns& from) {
+    to.each(from, [](auto& mine, auto& other) { mine.append(other); });
   }
 };
 

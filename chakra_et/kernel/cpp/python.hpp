@@ -8,10 +8,13 @@
 #include <nanobind/stl/string_view.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "grown.hpp"
 
 namespace nb = nanobind;
 
@@ -30,6 +33,15 @@ nb::object array(std::vector<T>&& values) {
   size_t size = kept->size();
   return nb::cast(nb::ndarray<nb::numpy, Element<T>, nb::ndim<1>>(
       reinterpret_cast<Element<T>*>(kept->data()), {size}, owner));
+}
+
+template <class T>
+nb::object array(Grown<T>&& values) {
+  if (values.size() == 0) return array(std::vector<T>());
+  size_t size = values.size();
+  auto* data = reinterpret_cast<Element<T>*>(values.release());
+  nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+  return nb::cast(nb::ndarray<nb::numpy, Element<T>, nb::ndim<1>>(data, {size}, owner));
 }
 
 inline nb::object bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
