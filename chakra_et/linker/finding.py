@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chakra_et.columns import Rows
+from chakra_et.columns import Rows, let_go
+from chakra_et.io.memory import give_back
+from chakra_et.linker import activities
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.communication import Communications
 from chakra_et.linker.edge_list import EdgeList, by_precedence
@@ -70,7 +72,10 @@ def find_edges(
     refuted: Mapping[str, Rows],
     notes: Notes,
 ) -> Linkage:
-    """The edges of all rules; `refuted` are pairs of rows that other ranks refute, by kind."""
+    """The edges of all rules; `refuted` are pairs of rows that other ranks refute, by kind.
+
+    The table is used up, where one with more rows takes its place.
+    """
     host, device, workers = recording.host, recording.device, communications.workers
     streams = stream_order(table)
     data = data_edges(table, host, communications.by_row, notes.warnings)
@@ -80,7 +85,11 @@ def find_edges(
     time, waits = doubts.host_time(follows), DeviceWaits(table)
     found = Linkage(table, streams, communications, follows, time, waits, doubts)
     in_streams = stream_edges(table, streams)
-    found.grow(with_rests(table, find_rests(table, device, time, in_streams)))
+    longer = with_rests(table, find_rests(table, device, time, in_streams))
+    found.grow(longer)
+    if longer is not table:
+        let_go(table, activities.COLUMNS)  # Who gave the table still holds it.
+    give_back()
     _find_waits(found, recording, notes)
     found.edges |= _plain_edges(found, recording, in_streams)
     found.edges |= _wait_edges(found)

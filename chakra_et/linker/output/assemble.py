@@ -88,6 +88,7 @@ def assemble(
     place = np.empty(len(graph.order), np.int64)
     place[graph.order] = np.arange(len(place))
     edges, evidence = _edges(place, graph.edges)
+    graph.edges.clear()
     nodes, parts = _nodes(graph, place, recording, scopes, communications.by_row, groups.rank)
     # All that nodes are made of is gone before the parts become texts.
     parts = parts.moved(place)
@@ -107,6 +108,8 @@ def _nodes(
     activity.
     """
     host, table, order, own = recording.host, graph.table, graph.order, graph.own
+    delays = _delays(own, order)
+    let_go(own, _DELAYS)  # Few nodes have any.
     pieces = moments(table)
     parts = owned_parts(table, pieces, own.begin_ns, own.end_ns)
     owners, exclusive = main_owners(table, parts), exclusive_ns(table, pieces)
@@ -132,7 +135,8 @@ def _nodes(
     )
     moved = np.flatnonzero(timed & (own_start_ns != start_ns))
     nodes.attributes.add("own_start_ns", Kind.INT64, own_start_ns[moved], moved)
-    _add_delays(nodes.attributes, own, order)
+    for name, rows, values in delays:
+        nodes.attributes.add(name, Kind.INT64, values, rows)
     waiting = sorted((int(view.place[call]), scope) for call, scope in scopes.items())
     calls = np.array([row for row, _ in waiting], np.int64)
     nodes.attributes.add("sync_on", Kind.STRING, [scope for _, scope in waiting], calls)
@@ -142,12 +146,16 @@ def _nodes(
     return nodes, parts
 
 
-def _add_delays(attributes: AttributeTable, own: OwnTime, order: Rows) -> None:
-    """Why nodes begin or end when they do, where that is not what they wait for."""
+def _delays(own: OwnTime, order: Rows) -> list[tuple[str, Rows, Rows]]:
+    """Why nodes begin or end when they do, where that is not what they wait for: names, rows and
+    values of attributes.
+    """
+    found = []
     for name in _DELAYS:
         values = getattr(own, name)
         rows = np.flatnonzero(((values != 0) & (values != UNTIMED))[order])
-        attributes.add(name, Kind.INT64, values[order[rows]], rows)
+        found.append((name, rows, values[order[rows]]))
+    return found
 
 
 class _View:
