@@ -90,63 +90,55 @@ def _shortest_edit(left: Sequence, right: Sequence, most: int) -> list[Run]:
         return list(zip(*(column.tolist() for column in columns), strict=True))
     if abs(len(left) - len(right)) > most:
         return []
-    equal_from = _EqualFrom(left, right)
-    reach = {1: 0}
-    steps: list[dict[int, int]] = []
-    for gaps in range(min(most, len(left) + len(right)) + 1):
-        steps.append(dict(reach))
+    most = min(most, len(left) + len(right))
+    items, others, middle = left.tolist(), right.tolist(), most + 1
+    reach = [0] * (2 * middle + 1)  # the diagonals from -middle to middle
+    steps: list[list[int]] = []
+    for gaps in range(most + 1):
+        steps.append(reach.copy())
         for diagonal in range(-gaps, gaps + 1, 2):
-            down = diagonal == -gaps or (
-                diagonal != gaps and reach[diagonal - 1] < reach[diagonal + 1]
-            )
-            at = reach[diagonal + 1] if down else reach[diagonal - 1] + 1
-            if 0 <= at - diagonal <= len(right) and at <= len(left):
-                at += equal_from(at, at - diagonal)
-            reach[diagonal] = at
-            if at >= len(left) and at - diagonal >= len(right):
-                return _way_back(steps, diagonal, at)
+            at = _step(reach, gaps, diagonal, middle)[1]
+            other = at - diagonal
+            # Most runs end at once.
+            if 0 <= other < len(others) and at < len(items) and items[at] == others[other]:
+                at += _equal_from(left, right, at, other)
+            reach[middle + diagonal] = at
+            if at >= len(items) and at - diagonal >= len(others):
+                return _way_back(steps, diagonal, at, middle)
     return []
 
 
-def _way_back(steps: list[dict[int, int]], diagonal: int, at: int) -> list[Run]:
+def _step(reach: list[int], gaps: int, diagonal: int, middle: int) -> tuple[int, int]:
+    """The diagonal beside this one that one more gap leads here from, and how far it gets here."""
+    below, above = reach[middle + diagonal - 1], reach[middle + diagonal + 1]
+    if diagonal == -gaps or (diagonal != gaps and below < above):
+        return diagonal + 1, above
+    return diagonal - 1, below + 1
+
+
+def _way_back(steps: list[list[int]], diagonal: int, at: int, middle: int) -> list[Run]:
     """The equal runs on the way to a place, by how far each number of gaps had got before it."""
     runs = []
     for gaps in range(len(steps) - 1, -1, -1):
-        reach = steps[gaps]
-        down = diagonal == -gaps or (diagonal != gaps and reach[diagonal - 1] < reach[diagonal + 1])
-        before = diagonal + 1 if down else diagonal - 1
-        begin = reach[before] if down else reach[before] + 1
+        before, begin = _step(steps[gaps], gaps, diagonal, middle)
         if at > begin:
             runs.append((begin, begin - diagonal, at - begin))
-        diagonal, at = before, reach[before]
+        diagonal, at = before, steps[gaps][middle + before]
     return runs
 
 
-class _EqualFrom:
-    """How many items of two sequences are equal from two places on."""
-
-    def __init__(self, left: Sequence, right: Sequence) -> None:
-        self.left, self.right = left, right
-        self.items, self.others = left.tolist(), right.tolist()
-
-    def __call__(self, a: int, b: int) -> int:
-        size = min(len(self.items) - a, len(self.others) - b)
-        equal, look = 0, 32
-        # Most runs end at once; of a long one, each step looks at twice as many as the one before.
-        few = min(size, 8)
-        while equal < few and self.items[a + equal] == self.others[b + equal]:
-            equal += 1
-        if equal < 8:
-            return equal
-        while equal < size:
-            part = _common_prefix(
-                self.left[a + equal : a + equal + look], self.right[b + equal : b + equal + look]
-            )
-            equal += part
-            if part < look:
-                break
-            look *= 2
-        return min(equal, size)
+def _equal_from(left: Sequence, right: Sequence, a: int, b: int) -> int:
+    """How many items are equal from two places on; looks at twice as many each time."""
+    size, equal, look = min(len(left) - a, len(right) - b), 0, 32
+    while equal < size:
+        part = _common_prefix(
+            left[a + equal : a + equal + look], right[b + equal : b + equal + look]
+        )
+        equal += part
+        if part < look:
+            break
+        look *= 2
+    return min(equal, size)
 
 
 def _common_prefix(left: Sequence, right: Sequence) -> int:
