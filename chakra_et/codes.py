@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chakra_et.columns import EVER, NEVER
+from chakra_et.kernel import kernel
 
 _LIMIT = 1 << 63
 _SPARSE: Final = 16
@@ -59,6 +60,10 @@ def search_rows(
     side: Literal["left", "right"] = "right",
 ) -> npt.NDArray[np.int64]:
     """How many rows of ordered columns come before each wanted row; on the right, equal ones do."""
+    if (module := kernel()) is not None:
+        tables = (tuple(map(np.ascontiguousarray, table)) for table in (ordered, wanted))
+        found: npt.NDArray[np.int64] = module.search_rows(*tables, side == "right")
+        return found
     keys = _packed(ordered, wanted)
     if keys is None:
         both = codes(*(np.append(*columns) for columns in zip(ordered, wanted, strict=True)))

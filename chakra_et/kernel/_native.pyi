@@ -110,6 +110,18 @@ def shortest_edit(left: Column, right: Column, most: int) -> tuple[Column, Colum
     """Places in both, and lengths, of equal runs between the fewest items that either side has
     alone, from the last to the first; none where that are more than `most`."""
 
+def search_rows(ordered: tuple[Column, ...], wanted: tuple[Column, ...], right: bool) -> Column:
+    """As `chakra_et.codes.search_rows`, for columns of int64."""
+
+def moments(order: Column, table: tuple[Column, ...], gap: int) -> tuple[Column, Column, Column]:
+    """As `chakra_et.linker.time.owners.moments`, for rows in order of lane and start, and columns of
+    the table: lane, start, end, and the row that each is nested in. `gap` stands for nobody."""
+
+def owned_parts(
+    pieces: tuple[Column, Column, Column], rows: Column, lane: Column, begin: Column, end: Column
+) -> tuple[Column, Column, Column]:
+    """As `chakra_et.linker.time.owners.owned_parts`, for some rows, their lanes and own times."""
+
 def find_tensors(
     texts: list[bytes],
 ) -> tuple[Column, Column, Column, Column, Column, Column, Column] | None:

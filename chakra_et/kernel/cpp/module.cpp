@@ -10,6 +10,7 @@
 #include "replay_to_python.hpp"
 #include "sequences.hpp"
 #include "tensors.hpp"
+#include "timelines_to_python.hpp"
 #include "words.hpp"
 
 using namespace nb::literals;
@@ -117,6 +118,9 @@ NB_MODULE(_native, m) {
       .def("write", &NodeWriter::write, "first"_a, "last"_a);
   m.def("enclosing", &enclosing_of, "lane"_a, "start"_a, "end"_a, "order"_a, "last"_a);
   m.def("shortest_edit", &shortest_edit, "left"_a, "right"_a, "most"_a);
+  m.def("search_rows", &search_rows, "ordered"_a, "wanted"_a, "right"_a);
+  m.def("moments", &moments_of, "order"_a, "table"_a, "gap"_a);
+  m.def("owned_parts", &owned_parts_of, "pieces"_a, "rows"_a, "lane"_a, "begin"_a, "end"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);
   m.def("distinct_parts", &distinct_parts, "bytes"_a, "offsets"_a);
   m.def("containing", &containing, "texts"_a, "words"_a);

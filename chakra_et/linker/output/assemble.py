@@ -115,7 +115,6 @@ def _nodes(
     owners, exclusive = main_owners(table, parts), exclusive_ns(table, pieces)
     view = _View(table, host, recording.device, order, place, owners, exclusive)
     let_go(table, activities.COLUMNS, but=_OF_TABLE)
-    parts = parts.of_others
     del pieces
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED

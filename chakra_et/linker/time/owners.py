@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chakra_et.codes import among, search_rows
-from chakra_et.columns import EVER, NEVER, NO_ROW, Rows
+from chakra_et.columns import EVER, NEVER, NO_ROW, Rows, count_up
+from chakra_et.kernel import kernel
 from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
 
@@ -32,6 +33,9 @@ class Moments:
 def moments(table: Activities) -> Moments:
     """Whose time the threads' timelines are. One step for each start and end of an activity."""
     order = table.host_order[~among(table.host_order, table.rests)]
+    if (module := kernel()) is not None:
+        columns = table.lane, table.start_ns, table.end_ns, table.nested_in
+        return Moments(*module.moments(order, tuple(map(np.ascontiguousarray, columns)), GAP))
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)[: len(order)]
     until = np.where(last, NEVER, np.append(start[1:], 0)[: len(order)])
@@ -76,19 +80,24 @@ def main_owners(table: Activities, parts: TimeParts) -> Rows:
 
 
 def owned_parts(table: Activities, pieces: Moments, begin_ns: Rows, end_ns: Rows) -> TimeParts:
-    """The parts of the own times of all host activities, by row, in the order of time.
-
-    An activity without own time, or whose own time is all its own, has no part.
+    """The parts of the own times of host activities that are others' (`TimeParts.of_others`), by
+    row, in the order of time.
     """
     rows = table.host_order
     rows = rows[end_ns[rows] > begin_ns[rows]]
     lane, timelines = table.lane[rows], (pieces.lane, pieces.begin_ns)
+    if (module := kernel()) is not None:
+        owned = *timelines, pieces.owner
+        return TimeParts(*module.owned_parts(owned, rows, lane, begin_ns[rows], end_ns[rows]))
     first = search_rows(timelines, (lane, begin_ns[rows])) - 1
     after = search_rows(timelines, (lane, end_ns[rows]), "left")
     each = after - first
-    node = np.repeat(rows, each)
-    piece = np.repeat(first - np.cumsum(each) + each, each) + np.arange(len(node))
-    ends = np.append(pieces.begin_ns[1:], 0)[piece]
-    ends = np.where(piece == np.repeat(after, each) - 1, end_ns[node], ends)
+    piece = np.repeat(first, each) + count_up(each)
+    place = np.repeat(np.arange(len(rows)), each)
+    others = np.flatnonzero(pieces.owner[piece] != rows[place])
+    piece, place = piece[others], place[others]
+    node, last = rows[place], piece == after[place] - 1
+    ends = np.where(last, end_ns[node], np.append(pieces.begin_ns[1:], 0)[piece])
     ns = ends - np.maximum(pieces.begin_ns[piece], begin_ns[node])
-    return TimeParts(node, pieces.owner[piece], ns)
+    told = np.flatnonzero(ns > 0)
+    return TimeParts(node[told], pieces.owner[piece[told]], ns[told])
