@@ -122,6 +122,16 @@ def owned_parts(
 ) -> tuple[Column, Column, Column]:
     """As `chakra_et.linker.time.owners.owned_parts`, for some rows, their lanes and own times."""
 
+def find_accesses(
+    nodes: dict[str, Column],
+    operators: dict[str, Column],
+    tensors: dict[str, Column],
+    memories: int,
+    work_known: bool,
+) -> tuple[Column, ...]:
+    """The columns of `Accesses` in chakra_et.linker.edges.data.accesses, whose flags are uint8, by
+    columns of what `find_accesses` there is given, and the number of memory of each tensor."""
+
 def find_tensors(
     texts: list[bytes],
 ) -> tuple[Column, Column, Column, Column, Column, Column, Column] | None:

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "accesses_to_python.hpp"
 #include "et_to_python.hpp"
 #include "feeder_to_python.hpp"
 #include "json_to_python.hpp"
@@ -121,6 +122,8 @@ NB_MODULE(_native, m) {
   m.def("search_rows", &search_rows, "ordered"_a, "wanted"_a, "right"_a);
   m.def("moments", &moments_of, "order"_a, "table"_a, "gap"_a);
   m.def("owned_parts", &owned_parts_of, "pieces"_a, "rows"_a, "lane"_a, "begin"_a, "end"_a);
+  m.def("find_accesses", &find_accesses, "nodes"_a, "operators"_a, "tensors"_a, "memories"_a,
+        "work_known"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);
   m.def("distinct_parts", &distinct_parts, "bytes"_a, "offsets"_a);
   m.def("containing", &containing, "texts"_a, "words"_a);

@@ -7,6 +7,7 @@ what none of them does for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from chakra_et.codes import codes, order_of
 from chakra_et.columns import NEVER, NO_ROW, Mask, Rows, count_up
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.kernel import kernel
 from chakra_et.linker.communication.communication import Communication
 from chakra_et.linker.edges.data.call_tree import CallTree
 from chakra_et.linker.edges.data.operation_work import OperationWork
@@ -59,6 +61,8 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     describe it anew. `work` tells which did.
     """
     tensors = host.dialect.tensors(host.texts.in_order)
+    if (module := kernel()) is not None:
+        return _by_kernel(module, host, tensors, actors, tree, work)
     found = _Uses.of(host, tensors, actors).accesses()
     seen = found.on_device & work.known
     launched = work.launches[found.node]
@@ -68,6 +72,41 @@ def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: Operati
     found = found.select(np.flatnonzero(used))
     when = np.where(found.writes, 2 * tree.last_begun[found.node] + 1, 2 * tree.begun[found.node])
     return found.select(order_of(found.memory, when, -tree.begun[found.node]))
+
+
+def _by_kernel(
+    module: ModuleType,
+    host: HostTrace,
+    tensors: Tensors,
+    actors: Actors,
+    tree: CallTree,
+    work: OperationWork,
+) -> Accesses:
+    """What `find_accesses` finds."""
+    memory = _memory(tensors)
+    nodes = {
+        "inputs": host.inputs,
+        "outputs": host.outputs,
+        "schema": actors.schema,
+        "acting": actors.acting,
+        "records": actors.records,
+        "receiving": actors.receiving,
+        "generated": actors.generated,
+        "asking": actors.asking,
+        "launches": work.launches,
+        **vars(tree),
+    }
+    operators = {name: column.ravel() for name, column in vars(actors.operators).items()}
+    found = module.find_accesses(
+        nodes, operators, vars(tensors) | {"memory": memory}, len(memory), work.known
+    )
+    numbers, flags = found[:4], [flag.view(np.bool_) for flag in found[4:]]
+    return Accesses(*numbers, *flags)
+
+
+def _memory(tensors: Tensors) -> Rows:
+    """A number for the memory of each tensor: an id that occurs on two devices is of two storages."""
+    return codes(tensors.storage * max(len(tensors.devices), 1) + tensors.device)
 
 
 @dataclass
@@ -142,9 +181,7 @@ class _Uses:
             for column in (host.inputs, host.outputs)
         )
         node, tensor = np.append(taken[0], given[0]), np.append(taken[1], given[1])
-        # An id that occurs on two devices is of two storages.
-        place = tensors.storage * max(len(tensors.devices), 1) + tensors.device
-        memory = codes(place)[tensor]
+        memory = _memory(tensors)[tensor]
         kept = tensors.has_memory[tensors.device[tensor]]
         inputs = int(np.count_nonzero(kept[: len(taken[0])]))
         return cls(actors, tensors, node[kept], tensor[kept], memory[kept], inputs)

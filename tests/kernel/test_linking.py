@@ -1,0 +1,154 @@
+"""Steps of the linker that the kernel takes in one pass find what the code in Python finds."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from alike import difference
+from both_ways import both_ways, needs_kernel
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chakra_et.codes import search_rows
+from chakra_et.columns import EVER, NEVER, NO_ROW
+from chakra_et.converters.pytorch.tensors import find_tensors
+from chakra_et.kernel import kernel
+from chakra_et.linker.edges.data.accesses import Actors, find_accesses
+from chakra_et.linker.edges.data.call_tree import call_tree
+from chakra_et.linker.edges.data.operation_work import OperationWork
+from chakra_et.linker.joining.nesting import enclosing
+from chakra_et.linker.time.owners import moments, owned_parts
+from chakra_et.recording import Operators, Tensors
+from chakra_et.recording.operators import ARGUMENTS
+
+pytestmark = needs_kernel
+
+TIME = st.integers(-3, 9) | st.sampled_from([EVER, NEVER])
+ROWS = st.lists(st.tuples(st.integers(0, 2), TIME), max_size=12)
+
+
+def columns(rows: list[Any], width: int) -> tuple[Any, ...]:
+    return tuple(np.array(rows, np.int64).reshape(-1, width).T)
+
+
+@given(ROWS, ROWS, st.sampled_from(["left", "right"]))
+def test_rows_are_searched_alike(rows: list[Any], wanted: list[Any], side: str) -> None:
+    fast, slow = both_ways(search_rows, columns(sorted(rows), 2), columns(wanted, 2), side)
+    assert fast.tolist() == slow.tolist()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(0, 12), st.integers(0, 9)),
+        max_size=12,
+    ),
+    st.sets(st.integers(0, 11)),
+)
+def test_times_are_owned_alike(told: list[Any], rests: set[int]) -> None:
+    lane, start, lasts, own = columns(told, 4)
+    end = start + lasts
+    order = np.lexsort((-lasts, start, lane))
+    # What is left of an activity stands behind it on its thread.
+    behind = order[1:][lane[order[1:]] == lane[order[:-1]]].tolist()
+    table: Any = SimpleNamespace(
+        lane=lane,
+        start_ns=start,
+        end_ns=end,
+        nested_in=enclosing(lane, start, end, order),
+        host_order=order,
+        rests=np.array(sorted(rests & set(behind)), np.int64),
+    )
+    pieces, others = both_ways(moments, table)
+    assert difference(pieces, others) == ""
+    assert difference(*both_ways(owned_parts, table, pieces, start, start + own)) == ""
+
+
+TOKENS = ["[", "]", "[[", ",", "[5,7,0,4,4,", '"cpu"]', '"cuda:0"', "0", "12", "9" * 18, "9" * 19,
+          " ", "-1", "true", '"a,]"', '"\\""', "[1,0,2,3,8,", "[6,6,6,6,5000,"]  # fmt: skip
+
+
+@given(st.lists(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join), max_size=4))
+def test_tensors_are_found_alike_in_whatever_looks_like_them(inner: list[str]) -> None:
+    texts = [f"[{text}]".encode() for text in inner]
+    sound = []
+    for text in texts:
+        try:
+            json.loads(text)
+        except ValueError:
+            # The kernel leaves what has no end to Python, and is free to find what it does else.
+            continue
+        sound.append(text)
+    assert difference(*both_ways(find_tensors, sound)) == ""
+    both_ways(find_tensors, texts)
+
+
+@st.composite
+def host_traces(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Arguments of `find_accesses`, all drawn."""
+    nodes, texts = draw(st.integers(1, 8)), draw(st.integers(1, 5))
+    schemas, memories, devices = 3, 3, 3
+    each = draw(st.lists(st.integers(0, 3), min_size=texts, max_size=texts))
+
+    def numbers(count: int, most: int) -> Any:
+        values = st.lists(st.integers(0, most), min_size=count, max_size=count)
+        return np.array(draw(values), np.int64)
+
+    def mask(*shape: int) -> Any:
+        count = int(np.prod(shape))
+        return numbers(count, 1).astype(np.bool_).reshape(shape)
+
+    caller = np.array([draw(st.integers(NO_ROW, node - 1)) for node in range(nodes)], np.int64)
+    tree = call_tree(caller, np.array(draw(st.permutations(range(nodes))), np.int64))
+    count = sum(each)
+    begin = numbers(count, 4)
+    tensors = Tensors(
+        offsets=np.append(0, np.cumsum(each)).astype(np.int64),
+        argument=numbers(count, ARGUMENTS + 1) % draw(st.sampled_from([2, ARGUMENTS + 2])),
+        storage=numbers(count, memories),
+        begin=begin,
+        end=begin + numbers(count, 4),
+        device=numbers(count, devices - 1),
+        devices=["cpu", "cuda:0", ""],
+        has_memory=np.array([True, True, False]),
+        on_host=np.array([True, False, False]),
+    )
+    some = np.zeros((2, schemas, ARGUMENTS), np.bool_)
+    some[:, :, [0, 1, ARGUMENTS - 1]] = mask(2, schemas, 3)
+    operators = Operators(mask(schemas), some[0], some[1], *(mask(schemas) for _ in range(3)))
+    schema = numbers(nodes, schemas - 1).astype(np.int32)
+    flags = [mask(nodes) for _ in range(6)]
+    actors = Actors(operators, schema, *flags)
+    host = SimpleNamespace(
+        dialect=SimpleNamespace(tensors=lambda texts: tensors),
+        texts=SimpleNamespace(in_order=[]),
+        inputs=numbers(nodes, texts - 1).astype(np.int32),
+        outputs=numbers(nodes, texts - 1).astype(np.int32),
+    )
+    first = numbers(nodes, 1) - 1
+    return host, actors, tree, OperationWork(first, first, draw(st.booleans()))
+
+
+@given(host_traces())
+def test_accesses_to_memory_are_found_alike(told: tuple[Any, ...]) -> None:
+    assert difference(*both_ways(find_accesses, *told)) == ""
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    module: Any = kernel()
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="columns of different lengths"):
+        module.search_rows((one, two), (one, one), True)
+    with pytest.raises(ValueError, match="different columns"):
+        module.search_rows((one, one), (one,), True)
+    with pytest.raises(IndexError):
+        module.moments(two + 2, (two, two, two, two), -1)
+    with pytest.raises(ValueError, match="a table has four columns"):
+        module.moments(two, (two, two, two), -1)
+    with pytest.raises(ValueError, match="pieces have three columns"):
+        module.owned_parts((one, one), one, one, one, one)
+    with pytest.raises(ValueError, match="columns of different lengths"):
+        module.owned_parts((one, one, one), one, one, two, one)
