@@ -132,15 +132,17 @@ def _keys(
     table: tuple[npt.NDArray[Any], ...], limits: list[_Limits], widths: list[int]
 ) -> npt.NDArray[np.int64]:
     """A number for each row of a table."""
-    keys = np.zeros(len(table[0]), np.int64)
-    for column, limit, width in zip(table, limits, widths, strict=True):
+    keys, base = np.zeros(0, np.int64), 0
+    for number, (column, limit, width) in enumerate(zip(table, limits, widths, strict=True)):
         part = column.astype(np.int64, copy=False)
         if limit.beyond:  # What is before or after all others stands right beside them.
             part = np.clip(part, max(limit.low - 1, EVER), min(limit.high + 1, NEVER))
-        keys *= width
-        keys += part
-        keys -= limit.low - 1
-    return keys
+        keys = part if number == 0 else np.multiply(keys, width, out=keys if number > 1 else None)
+        if number:
+            keys += part
+        base = base * width + limit.low - 1
+    # All of this counts modulo 2**64, and the difference fits.
+    return keys - np.array(base % (1 << 64), np.uint64).view(np.int64)
 
 
 class _Limits(NamedTuple):

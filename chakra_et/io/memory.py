@@ -26,6 +26,7 @@ _LEAST_BYTES: Final = 1 << 26
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h has them
 _KEPT_BYTES: Final = 1 << 26
 """So much freed memory at most is kept for what is taken next."""
+_SMALL_BYTES: Final = 1 << 28
 _LARGE_BYTES: Final = 1 << 23
 """What is as large as this goes back to the system when it is freed."""
 _MEMINFO: Final = Path("/proc/meminfo")
@@ -124,9 +125,12 @@ def limit_memory(more_bytes: int) -> None:
 def give_back() -> None:
     """Give memory that was freed back to the system, which the C library keeps else in part.
 
-    That takes a few milliseconds, and is worth them before much is taken that stays. Where the
+    That takes a few milliseconds, and as many again to get the pages back that are needed next. It
+    is worth them before much is taken that stays; a process that is small does nothing. Where the
     library has no such call (only glibc does), nothing happens.
     """
+    if resident_bytes() < _SMALL_BYTES:
+        return
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 

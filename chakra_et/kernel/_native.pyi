@@ -122,6 +122,12 @@ def owned_parts(
 ) -> tuple[Column, Column, Column]:
     """As `chakra_et.linker.time.owners.owned_parts`, for some rows, their lanes and own times."""
 
+def say_parts(
+    ids: npt.NDArray[np.uint64], gaps: npt.NDArray[np.bool_], ns: Column, borders: Column
+) -> bytes:
+    """What the attribute `time_parts` says of parts between each two borders: the id of the owner,
+    or that the part is nobody's, and its length; a line for each."""
+
 def find_accesses(
     nodes: dict[str, Column],
     operators: dict[str, Column],

@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import distinct, order_of
+from chakra_et.codes import begins, distinct, order_of
 from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
+from chakra_et.kernel import kernel
 from chakra_et.model.packed_values import JoinedTexts
 
 if TYPE_CHECKING:
@@ -148,15 +149,28 @@ def set_time_parts(nodes: Nodes, parts: TimeParts) -> None:
     node, owner = parts.node, parts.owner
     if len(node) == 0:
         return
-    rows, first = np.unique(node, return_index=True)
-    ids, gaps, ns, texts = nodes.id[owner], parts.gap, parts.ns, []
+    first = np.flatnonzero(begins(node))
     borders = np.append(first, len(node))
-    for begin in range(0, len(rows), _MANY):
+    texts = _told_of(nodes.id[owner], parts.gap, parts.ns, borders)
+    nodes.attributes.add(NAME, Kind.STRING, JoinedTexts.of(texts), node[first])
+    nodes.__dict__[_KEPT] = _said(nodes), (node, owner, parts.ns, [])
+
+
+def _told_of(
+    ids: npt.NDArray[np.uint64], gaps: npt.NDArray[np.bool_], ns: Rows, borders: Rows
+) -> list[bytes]:
+    """What the attribute says of the parts between each two borders, which are one node's.
+
+    A text for each node, with a line's end behind it, in pieces.
+    """
+    if (module := kernel()) is not None:
+        return [module.say_parts(ids, gaps, ns, borders)]
+    texts = []
+    for begin in range(0, len(borders) - 1, _MANY):
         of_some = borders[begin : begin + _MANY + 1]
         some = slice(of_some[0], of_some[-1])
         texts.append(_in_words(ids[some], gaps[some], ns[some], of_some[:-1] - of_some[0]))
-    nodes.attributes.add(NAME, Kind.STRING, JoinedTexts.of(texts), rows)
-    nodes.__dict__[_KEPT] = _said(nodes), (node, owner, parts.ns, [])
+    return texts
 
 
 def _in_words(

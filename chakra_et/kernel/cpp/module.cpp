@@ -122,6 +122,7 @@ NB_MODULE(_native, m) {
   m.def("search_rows", &search_rows, "ordered"_a, "wanted"_a, "right"_a);
   m.def("moments", &moments_of, "order"_a, "table"_a, "gap"_a);
   m.def("owned_parts", &owned_parts_of, "pieces"_a, "rows"_a, "lane"_a, "begin"_a, "end"_a);
+  m.def("say_parts", &say_parts, "ids"_a, "gaps"_a, "ns"_a, "borders"_a);
   m.def("find_accesses", &find_accesses, "nodes"_a, "operators"_a, "tensors"_a, "memories"_a,
         "work_known"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);

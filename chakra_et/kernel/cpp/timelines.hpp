@@ -4,8 +4,10 @@
 #define CHAKRA_ET_KERNEL_TIMELINES_HPP
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace chakra_et {
@@ -134,6 +136,21 @@ inline Parts owned_parts(const RowTable& pieces, const int64_t* owner, const int
     }
   }
   return found;
+}
+
+// What the attribute `time_parts` says of a part, as `_in_words` in model/time_parts.py puts it.
+inline void say_part(bool gap, uint64_t id, int64_t ns, std::string& text) {
+  char digits[20];
+  auto say = [&](auto number) {
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  };
+  if (gap) {
+    text += "gap";
+  } else {
+    say(id);
+  }
+  text += ':';
+  say(ns);
 }
 
 }  // namespace kernel

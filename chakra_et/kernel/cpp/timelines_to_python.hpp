@@ -76,6 +76,25 @@ inline nb::tuple owned_parts_of(nb::tuple pieces, Numbers rows, Numbers lane, Nu
                         array(std::move(found.ns)));
 }
 
+inline nb::object say_parts(Column<uint64_t> ids, Column<bool> gaps, Numbers ns, Numbers borders) {
+  if (gaps.size() != ids.size() || ns.size() != ids.size()) {
+    throw nb::value_error("columns of different lengths");
+  }
+  std::string text;
+  for (size_t node = 0; node + 1 < borders.size(); ++node) {
+    int64_t begin = borders.data()[node], end = borders.data()[node + 1];
+    if (begin < 0 || end < begin || static_cast<uint64_t>(end) > ids.size()) {
+      throw nb::index_error();
+    }
+    for (int64_t part = begin; part < end; ++part) {
+      if (part > begin) text += ' ';
+      say_part(gaps.data()[part], ids.data()[part], ns.data()[part], text);
+    }
+    text += '\n';
+  }
+  return bytes_of(text);
+}
+
 }  // namespace kernel
 }  // namespace chakra_et
 
