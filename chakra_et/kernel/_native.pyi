@@ -114,8 +114,8 @@ def search_rows(ordered: tuple[Column, ...], wanted: tuple[Column, ...], right: 
     """As `chakra_et.codes.search_rows`, for columns of int64."""
 
 def moments(order: Column, table: tuple[Column, ...], gap: int) -> tuple[Column, Column, Column]:
-    """As `chakra_et.linker.time.owners.moments`, for rows in order of lane and start, and columns of
-    the table: lane, start, end, and the row that each is nested in. `gap` stands for nobody."""
+    """As `chakra_et.linker.time.owners.moments`, for rows in order of lane and start, and columns
+    of the table: lane, start, end, and the row that each is nested in. `gap` stands for nobody."""
 
 def owned_parts(
     pieces: tuple[Column, Column, Column], rows: Column, lane: Column, begin: Column, end: Column

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Final
+from dataclasses import dataclass, field
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording.libraries import operation
@@ -53,20 +52,17 @@ class Facts:
         filled = self.kind is None and other.kind is not None
         if filled:
             self.name = other.name
-        mine, theirs = vars(self), vars(other)
-        for name in _MERGED:
-            if mine[name] is None and theirs[name] is not None:
-                mine[name] = theirs[name]
-                filled = True
-        if filled:
+        mine = vars(self)
+        missing = {
+            n: told for n, told in vars(other).items() if told is not None and mine[n] is None
+        }
+        mine.update(missing)
+        if filled or missing:
             self.sources += other.sources
 
     def copy(self) -> Facts:
         """The same, for somebody who adds what else is told."""
         return Facts(**vars(self) | {"sources": [*self.sources]})
-
-
-_MERGED: Final = tuple(item.name for item in fields(Facts) if item.name != "sources")
 
 
 @dataclass

@@ -156,6 +156,12 @@ def operation(name: str) -> CollectiveType | NodeType | None:
     return OPERATIONS[match["name"]] if match else None
 
 
+@lru_cache(1 << 12)
+def is_suspect(name: str) -> bool:
+    """Whether a kernel communicates by itself, as far as its name tells."""
+    return SUSPECT.search(name) is not None
+
+
 def is_collective_operation(name: str) -> bool:
     """Whether an operation of some library is a collective and nothing else: `vllm::all_reduce`.
 

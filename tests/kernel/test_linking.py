@@ -22,6 +22,7 @@ from chakra_et.linker.edges.data.call_tree import call_tree
 from chakra_et.linker.edges.data.operation_work import OperationWork
 from chakra_et.linker.joining.nesting import enclosing
 from chakra_et.linker.time.owners import moments, owned_parts
+from chakra_et.model.time_parts import _told_of
 from chakra_et.recording import Operators, Tensors
 from chakra_et.recording.operators import ARGUMENTS
 
@@ -65,6 +66,25 @@ def test_times_are_owned_alike(told: list[Any], rests: set[int]) -> None:
     pieces, others = both_ways(moments, table)
     assert difference(pieces, others) == ""
     assert difference(*both_ways(owned_parts, table, pieces, start, start + own)) == ""
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.integers(0, (1 << 64) - 1), st.booleans(), st.integers(1, 1 << 40)),
+            min_size=1,
+            max_size=4,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_parts_of_times_are_said_alike(nodes: list[Any]) -> None:
+    ids, gaps, ns = zip(*(part for parts in nodes for part in parts), strict=True)
+    borders = np.append(0, np.cumsum([len(parts) for parts in nodes]))
+    columns = np.array(ids, np.uint64), np.array(gaps), np.array(ns, np.int64), borders
+    fast, slow = both_ways(_told_of, *columns)
+    assert fast == slow
 
 
 TOKENS = ["[", "]", "[[", ",", "[5,7,0,4,4,", '"cpu"]', '"cuda:0"', "0", "12", "9" * 18, "9" * 19,

@@ -17,7 +17,7 @@ from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.askers import find_askers
 from chakra_et.linker.communication.views import Views
 from chakra_et.recording import Kind
-from chakra_et.recording.libraries import SUSPECT, is_collective_operation
+from chakra_et.recording.libraries import is_collective_operation, is_suspect
 
 _REFERENCES: Final = ("caller", "launch", "nested_in", "host_order", "beside", "rests")
 """Columns of activities that hold rows of other activities."""
@@ -50,7 +50,7 @@ def find_carriers(views: Views) -> tuple[Activities, Carriers]:
     library = np.zeros(len(table), np.bool_)
     library[views.library_kernels()] = True
     suspect = np.zeros(len(table), np.bool_)
-    suspect[views.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)] = True
+    suspect[views.rows_named(is_suspect, work=True)] = True
     asker = find_askers(views, work, suspect & ~library)
     asked = dict.fromkeys(np.flatnonzero(library).tolist(), NO_ROW)
     together: list[tuple[list[int], list[int]]] = []

@@ -33,7 +33,7 @@ from chakra_et.linker.communication.transfers import Transfers, add_requests, de
 from chakra_et.linker.communication.views import Views
 from chakra_et.linker.communication.workers import Workers, find_workers
 from chakra_et.recording import Facts, Recording, Role
-from chakra_et.recording.libraries import NO_COMMUNICATION, SUSPECT
+from chakra_et.recording.libraries import NO_COMMUNICATION, is_suspect
 from chakra_et.shown import several
 
 _SHOWN: Final = 3
@@ -225,7 +225,7 @@ def _doubts(views: Views, found: Communications) -> list[str]:
 
 def _suspects(views: Views, carriers: Carriers) -> list[str]:
     """What to say of kernels that seem to communicate by themselves; they stay compute."""
-    rows = views.rows_named(lambda name: SUSPECT.search(name) is not None, work=True)
+    rows = views.rows_named(is_suspect, work=True)
     rows = [row for row in rows if row not in carriers.asked]
     if not rows:
         return []

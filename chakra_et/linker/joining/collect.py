@@ -63,10 +63,11 @@ def _take_times(table: Activities, device: DeviceTrace) -> None:
     table.start_ns[timed] = device.start_ns[rows]
     table.end_ns[timed] = device.start_ns[rows] + device.duration_ns[rows]
     work = device.role[rows] == Role.WORK
-    place = np.where(work, device.devices(rows), device.pid[rows])
-    line = np.where(work, device.streams(rows), device.tid[rows])
+    place, line, on_device = device.pid[rows], device.tid[rows], np.flatnonzero(work)
+    place[on_device] = device.devices(rows[on_device])
+    line[on_device] = device.streams(rows[on_device])
     table.lane[timed] = codes(work, place, line)
-    table.device[timed[work]] = place[work]
+    table.device[timed[on_device]] = place[on_device]
     table.annotates[timed] = device.kind[rows] == Kind.ANNOTATION
 
 

@@ -105,7 +105,7 @@ def _by_kernel(
 
 
 def _memory(tensors: Tensors) -> Rows:
-    """A number for the memory of each tensor: an id that occurs on two devices is of two storages."""
+    """A number for the memory of each tensor; an id on two devices is of two storages."""
     return codes(tensors.storage * max(len(tensors.devices), 1) + tensors.device)
 
 
