@@ -18,6 +18,7 @@ from chakra_et.codes import begins, distinct, order_of
 from chakra_et.columns import Mask, Rows
 from chakra_et.graph.adjacency import edge_rows
 from chakra_et.graph.order import topological_order
+from chakra_et.kernel import kernel
 from chakra_et.model import EdgeKind, Trace
 
 ORDER: Final = (EdgeKind.PROGRAM, EdgeKind.STREAM)
@@ -80,6 +81,10 @@ def chains(count: int, source: Rows, target: Rows, in_order: Mask) -> tuple[Rows
     Nodes are numbered so that edges lead forward. An edge of the mask is along a chain if it is
     the first from its source and the first into its target.
     """
+    if (module := kernel()) is not None:
+        found = module.chains(count, source, target, in_order)
+        if found is not None:
+            return found[0], found[1].view(np.bool_)
     rows = np.flatnonzero(in_order)
     rows = rows[order_of(target[rows], source[rows])]
     for column in (source, target):

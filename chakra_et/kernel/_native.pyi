@@ -122,6 +122,26 @@ def owned_parts(
 ) -> tuple[Column, Column, Column]:
     """As `chakra_et.linker.time.owners.owned_parts`, for some rows, their lanes and own times."""
 
+def latest(lane: Column, values: Column, limits: Column) -> Column | None:
+    """As `_latest` in chakra_et.linker.edges.thread.host_time. None for rows whose limits do not
+    ascend on each lane, or with a value below the limit of the row before it."""
+
+def edges_in_rows(
+    target: Column,
+    source: npt.NDArray[np.uint64],
+    other: npt.NDArray[np.bool_],
+    lesser: npt.NDArray[np.bool_],
+    nodes: int,
+) -> Column | None:
+    """As `Edges.in_rows`, where `other` edges are no calls. None where a target is no row of so
+    many nodes."""
+
+def chains(
+    nodes: int, source: Column, target: Column, in_order: npt.NDArray[np.bool_]
+) -> tuple[Column, npt.NDArray[np.uint8]] | None:
+    """As `chains` in chakra_et.graph.transitive_reduction. None for edges that do not lead forward,
+    or whose nodes are not there."""
+
 def say_parts(
     ids: npt.NDArray[np.uint64], gaps: npt.NDArray[np.bool_], ns: Column, borders: Column
 ) -> bytes:

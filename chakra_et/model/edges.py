@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from chakra_et.codes import begins, order_of
 from chakra_et.definitions import EdgeKind
+from chakra_et.kernel import kernel
 
 
 class Edges:
@@ -74,6 +75,12 @@ class Edges:
         Of equal ones that is the first, of those that are not `lesser` if there are such.
         """
         other = kind != EdgeKind.CALL
+        module = kernel()
+        if module is not None and len(lesser) < 2 and len(target):
+            worse = lesser[0] if lesser else np.zeros(len(target), np.bool_)
+            found = module.edges_in_rows(target, source, other, worse, int(target.max()) + 1)
+            if found is not None:
+                return cast(npt.NDArray[np.int64], found)
         order = order_of(target, other, source, *lesser)
         first = begins(target[order], other[order], source[order])
         places: npt.NDArray[np.int64] = order[first]
@@ -135,4 +142,5 @@ class Edges:
         np.cumsum(mask, out=(running := np.zeros(len(mask), np.int64)))
         ends = self.offsets[1:]
         offsets[1:] = np.where(ends > 0, running[np.maximum(ends - 1, 0)], 0) if len(mask) else 0
-        return Edges(offsets, self.source[mask], self.kind[mask], self.inferred[mask])
+        places = np.flatnonzero(mask)
+        return Edges(offsets, self.source[places], self.kind[places], self.inferred[places])

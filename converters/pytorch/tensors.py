@@ -65,7 +65,7 @@ def _tensors(columns: Sequence[npt.NDArray[Any]], texts: int) -> Tensors:
     text, argument, storage, offset, count, size, names = columns
     devices, device = _distinct(names)
     return Tensors(
-        offsets=np.searchsorted(text, np.arange(texts + 1)),
+        offsets=np.append(0, np.cumsum(np.bincount(text, minlength=texts))),
         argument=argument,
         storage=storage,
         begin=offset * size,

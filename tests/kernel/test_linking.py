@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 from chakra_et.codes import search_rows
 from chakra_et.columns import EVER, NEVER, NO_ROW
 from chakra_et.converters.pytorch.tensors import find_tensors
+from chakra_et.graph.transitive_reduction import chains
 from chakra_et.kernel import kernel
 from chakra_et.linker.edges.data.accesses import Actors, find_accesses
 from chakra_et.linker.edges.data.call_tree import call_tree
 from chakra_et.linker.edges.data.operation_work import OperationWork
+from chakra_et.linker.edges.thread.host_time import _latest
 from chakra_et.linker.joining.nesting import enclosing
 from chakra_et.linker.time.owners import moments, owned_parts
+from chakra_et.model import EdgeKind, Edges
 from chakra_et.model.time_parts import _told_of
 from chakra_et.recording import Operators, Tensors
 from chakra_et.recording.operators import ARGUMENTS
@@ -85,6 +88,48 @@ def test_parts_of_times_are_said_alike(nodes: list[Any]) -> None:
     columns = np.array(ids, np.uint64), np.array(gaps), np.array(ns, np.int64), borders
     fast, slow = both_ways(_told_of, *columns)
     assert fast == slow
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6) | st.none()),
+        max_size=12,
+    ),
+    st.integers(-2, 0),
+)
+def test_what_ended_last_is_found_alike(told: list[Any], early: int) -> None:
+    # Annotations end nothing; where something ends before it begins, the kernel leaves it all.
+    told.sort(key=lambda row: row[:2])
+    lane, start = columns([row[:2] for row in told], 2)
+    ends = [EVER if lasts is None else begun + lasts + early for _, begun, lasts in told]
+    last = np.append(lane[1:] != lane[:-1], True)[: len(lane)]
+    limits = np.where(last, NEVER, np.append(start[1:], 0)[: len(lane)])
+    fast, slow = both_ways(_latest, lane, np.array(ends, np.int64), limits)
+    assert fast.tolist() == slow.tolist()
+
+
+KINDS = (EdgeKind.CALL, EdgeKind.DATA, EdgeKind.THREAD)
+EDGES = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 5), st.sampled_from(KINDS), st.booleans()),
+    max_size=12,
+)
+
+
+@given(EDGES, st.booleans())
+def test_edges_are_put_in_rows_alike(edges: list[Any], told: bool) -> None:
+    target, source, kind, lesser = np.array(edges, np.int64).reshape(-1, 4).T
+    flags = [lesser.astype(np.bool_)] if told else []
+    given_edges = target, source.astype(np.uint64), kind.astype(np.uint8)
+    fast, slow = both_ways(Edges.in_rows, *given_edges, *flags)
+    assert fast.tolist() == slow.tolist()
+
+
+@given(EDGES)
+def test_chains_are_found_alike(edges: list[Any]) -> None:
+    pairs = {(a, b): in_order for a, b, _, in_order in edges if a < b}
+    source, target = np.array([*pairs], np.int64).reshape(-1, 2).T
+    fast, slow = both_ways(chains, 6, source, target, np.array([*pairs.values()], np.bool_))
+    assert [column.tolist() for column in fast] == [column.tolist() for column in slow]
 
 
 TOKENS = ["[", "]", "[[", ",", "[5,7,0,4,4,", '"cpu"]', '"cuda:0"', "0", "12", "9" * 18, "9" * 19,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "accesses_to_python.hpp"
+#include "edges_to_python.hpp"
 #include "et_to_python.hpp"
 #include "feeder_to_python.hpp"
 #include "json_to_python.hpp"
@@ -122,6 +123,10 @@ NB_MODULE(_native, m) {
   m.def("search_rows", &search_rows, "ordered"_a, "wanted"_a, "right"_a);
   m.def("moments", &moments_of, "order"_a, "table"_a, "gap"_a);
   m.def("owned_parts", &owned_parts_of, "pieces"_a, "rows"_a, "lane"_a, "begin"_a, "end"_a);
+  m.def("latest", &latest_of, "lane"_a, "values"_a, "limits"_a);
+  m.def("edges_in_rows", &edges_in_rows_of, "target"_a, "source"_a, "other"_a, "lesser"_a,
+        "nodes"_a);
+  m.def("chains", &chains_of, "nodes"_a, "source"_a, "target"_a, "in_order"_a);
   m.def("say_parts", &say_parts, "ids"_a, "gaps"_a, "ns"_a, "borders"_a);
   m.def("find_accesses", &find_accesses, "nodes"_a, "operators"_a, "tensors"_a, "memories"_a,
         "work_known"_a);

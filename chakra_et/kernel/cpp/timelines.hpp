@@ -1,11 +1,13 @@
 // Searches in ordered rows, and whose time each moment of a thread is: what `search_rows` in
-// codes.py and `moments` and `owned_parts` in linker/time/owners.py do, which say how.
+// codes.py, `moments` and `owned_parts` in linker/time/owners.py, and `_latest` in
+// linker/edges/thread/host_time.py do, which say how.
 #ifndef CHAKRA_ET_KERNEL_TIMELINES_HPP
 #define CHAKRA_ET_KERNEL_TIMELINES_HPP
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -136,6 +138,37 @@ inline Parts owned_parts(const RowTable& pieces, const int64_t* owner, const int
     }
   }
   return found;
+}
+
+// For each row the greatest value of its lane that is not above its limit, or the first time there
+// is. Rows of a lane stand together, their limits ascend, and no value but that first time is below
+// the limit of the row before it: what is to come is no less. False where that does not hold.
+inline bool latest(const int64_t* lane, const int64_t* values, const int64_t* limits, size_t count,
+                   std::vector<int64_t>& found) {
+  constexpr int64_t ever = std::numeric_limits<int64_t>::min();
+  found.resize(count);
+  std::vector<int64_t> open;  // a heap with the least at its front
+  for (size_t begin = 0, end = 0; begin < count; begin = end) {
+    while (end < count && lane[end] == lane[begin]) ++end;
+    open.clear();
+    int64_t last = ever;
+    for (size_t row = begin, next = begin; row < end; ++row) {
+      if (row > begin && limits[row] < limits[row - 1]) return false;
+      for (; next < end && (next == begin || limits[next - 1] <= limits[row]); ++next) {
+        if (values[next] == ever) continue;
+        if (next > begin && values[next] < limits[next - 1]) return false;
+        open.push_back(values[next]);
+        std::push_heap(open.begin(), open.end(), std::greater<>());
+      }
+      while (!open.empty() && open.front() <= limits[row]) {
+        last = open.front();
+        std::pop_heap(open.begin(), open.end(), std::greater<>());
+        open.pop_back();
+      }
+      found[row] = last;
+    }
+  }
+  return true;
 }
 
 // What the attribute `time_parts` says of a part, as `_in_words` in model/time_parts.py puts it.

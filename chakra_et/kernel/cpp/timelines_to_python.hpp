@@ -76,6 +76,20 @@ inline nb::tuple owned_parts_of(nb::tuple pieces, Numbers rows, Numbers lane, Nu
                         array(std::move(found.ns)));
 }
 
+inline nb::object latest_of(Numbers lane, Numbers values, Numbers limits) {
+  if (values.size() != lane.size() || limits.size() != lane.size()) {
+    throw nb::value_error("columns of different lengths");
+  }
+  std::vector<int64_t> found;
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    sound = latest(lane.data(), values.data(), limits.data(), lane.size(), found);
+  }
+  if (!sound) return nb::none();
+  return array(std::move(found));
+}
+
 inline nb::object say_parts(Column<uint64_t> ids, Column<bool> gaps, Numbers ns, Numbers borders) {
   if (gaps.size() != ids.size() || ns.size() != ids.size()) {
     throw nb::value_error("columns of different lengths");

@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from chakra_et.codes import among, distinct, order_of, search_rows
+from chakra_et.codes import among, begins, distinct, order_of, search_rows
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Mask, Rows
+from chakra_et.kernel import kernel
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers
 from chakra_et.linker.edges.thread.awaited import Awaited, awaited
@@ -195,15 +196,25 @@ def _busy_until(order: Rows, table: Activities, following: Rows, last: Mask) -> 
     does not count, as it does nothing itself.
     """
     lane = table.lane[order]
-    begins = np.flatnonzero(np.append(True, last[:-1]))
+    starts = np.flatnonzero(np.append(True, last[:-1]))
     does = np.where(table.annotates, UNTIMED, table.end_ns)[order]
-    # Lanes ascend in the order of places, and so they do where ends are sorted within each.
-    ends = does[order_of(lane, does)]
-    place = search_rows((lane, ends), (lane, np.where(last, NEVER, following))) - 1
-    first = np.repeat(begins, np.diff(np.append(begins, len(order))))
-    until = np.where(place >= first, ends[np.maximum(place, 0)], UNTIMED)
-    until[last] = np.maximum.reduceat(table.end_ns[order], begins)
+    until = _latest(lane, does, np.where(last, NEVER, following))
+    until[last] = np.maximum.reduceat(table.end_ns[order], starts)
     return until
+
+
+def _latest(lane: Rows, values: Rows, limits: Rows) -> Rows:
+    """For each row the greatest value of its lane that is not above its limit, or `UNTIMED`."""
+    if (module := kernel()) is not None:
+        found: Rows | None = module.latest(lane, values, limits)
+        if found is not None:
+            return found
+    # Lanes ascend in the order of places, and so they do where values are sorted within each.
+    ordered = values[order_of(lane, values)]
+    place = search_rows((lane, ordered), (lane, limits)) - 1
+    starts = np.flatnonzero(begins(lane))
+    first = np.repeat(starts, np.diff(np.append(starts, len(lane))))
+    return np.where(place >= first, ordered[np.maximum(place, 0)], UNTIMED)
 
 
 @dataclass
@@ -227,9 +238,9 @@ class _Gaps:
 
     def without(self, awake: Mask) -> _Gaps:
         """The same without places that waited for no thread, but for those that ids tell of."""
-        waits, begins = self.told | ~awake[self.places], ~awake[self.begun]
+        waits, first = self.told | ~awake[self.places], ~awake[self.begun]
         places, lanes, told = self.places[waits], self.lanes[waits], self.told[waits]
-        return _Gaps(places, lanes, told, self.begun[begins], self.starters[begins])
+        return _Gaps(places, lanes, told, self.begun[first], self.starters[first])
 
     def not_told_by(self, asked: Mask, goes_on: Mask) -> _Gaps:
         """The same without places of which workers tell more: transfers, and what waited for them.
@@ -237,9 +248,9 @@ class _Gaps:
         `asked` and `goes_on` are by place.
         """
         waits = ~asked[self.places] & (self.told | ~goes_on[self.places])
-        begins = ~asked[self.begun] & ~goes_on[self.begun]
+        first = ~asked[self.begun] & ~goes_on[self.begun]
         places, lanes, told = self.places[waits], self.lanes[waits], self.told[waits]
-        return _Gaps(places, lanes, told, self.begun[begins], self.starters[begins])
+        return _Gaps(places, lanes, told, self.begun[first], self.starters[first])
 
 
 def _waits(table: Activities, line: _Timeline, forward_lane: Rows, transfers: Rows) -> _Gaps:
@@ -274,8 +285,8 @@ def _waits(table: Activities, line: _Timeline, forward_lane: Rows, transfers: Ro
     forward = forward_lane[candidates]
     told = (forward != NO_ROW) & (forward != lane[candidates])
     blocker = np.where(told, forward, blocker)
-    begins = first[candidates] & (best_end != UNTIMED) & (late <= WAKE_NS)
-    use = (told | begins | ended_inside) & (blocker != NO_ROW)
+    started = first[candidates] & (best_end != UNTIMED) & (late <= WAKE_NS)
+    use = (told | started | ended_inside) & (blocker != NO_ROW)
     alone = first[candidates] & ~use & (blocker != NO_ROW)
     return _Gaps(candidates[use], blocker[use], told[use], candidates[alone], blocker[alone])
 
@@ -294,9 +305,9 @@ def _ended_elsewhere(
     mine = mine[order_of(end[mine], -lane[mine])]
     lane, end = lane[mine], end[mine]
     # Where the last end is on the own lane, that before the run of ends on it counts.
-    begins = np.flatnonzero(np.append(True, lane[1:] != lane[:-1]))
+    runs = np.flatnonzero(begins(lane))
     place = np.searchsorted(end, when, "right") - 1
-    run = begins[np.searchsorted(begins, np.maximum(place, 0), "right") - 1]
+    run = runs[np.searchsorted(runs, np.maximum(place, 0), "right") - 1]
     place = np.where((place >= 0) & (lane[place] == own), run - 1, place)
     found = place >= 0
     return np.where(found, end[place], UNTIMED), np.where(found, lane[place], NO_ROW)
