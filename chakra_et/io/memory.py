@@ -27,8 +27,10 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h has them
 _KEPT_BYTES: Final = 1 << 26
 """So much freed memory at most is kept for what is taken next."""
 _SMALL_BYTES: Final = 1 << 28
-_LARGE_BYTES: Final = 1 << 23
-"""What is as large as this goes back to the system when it is freed."""
+"""A process that takes less memory keeps what it freed."""
+_LARGE_BYTES: Final = 1 << 25
+"""What is as large as this goes back to the system when it is freed: glibc allows no more. Columns
+of a million nodes are smaller, and each step of linking makes several of them anew."""
 _MEMINFO: Final = Path("/proc/meminfo")
 _STATUS: Final = Path("/proc/self/status")
 
