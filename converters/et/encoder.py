@@ -94,9 +94,10 @@ def formed_nodes(trace: Trace, form: Callable[[list[bytes]], T]) -> Iterator[T]:
 
 
 def _spans(
-    trace: Trace, begin: int = 0, count: int = ROWS_AT_ONCE, end: int | None = None
+    trace: Trace, begin: int = 0, count: int | None = None, end: int | None = None
 ) -> list[tuple[int, int]]:
     """First and last rows of what is encoded together: so many of the nodes from `begin` on."""
+    count = ROWS_AT_ONCE if count is None else count
     end = len(trace.nodes) if end is None else end
     return [(first, min(first + count, end)) for first in range(begin, end, count)]
 
