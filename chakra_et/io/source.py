@@ -125,11 +125,16 @@ def head(path: str | Path, count: int) -> bytes:
 
     A file is no input yet for being looked at.
     """
-    taken = bytearray()
-    for block in _blocks(path, Repairs(Path(path))):
-        taken += block
-        if len(taken) >= count:
-            break
+    file_path, member = located(Path(path))
+    with _opened(file_path) as file:
+        if _is_unpacked(file_path, file, member):
+            file.seek(0)
+            return file.read(count)
+        taken = bytearray()
+        for block in _blocks_of(Path(path), file, member, Repairs(Path(path))):
+            taken += block
+            if len(taken) >= count:
+                break
     return bytes(taken[:count])
 
 

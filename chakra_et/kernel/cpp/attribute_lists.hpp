@@ -157,12 +157,12 @@ class AttributeLists {
     for (auto field : object) {
       std::string_view key;
       if (!plain_key(field, key)) return false;
-      if (key == "name") {
+      if (is(key, "name")) {
         if (!text_of(field.value(), called)) return false;
         has_name = true;
-      } else if (key == "type") {
+      } else if (is(key, "type")) {
         if (!text_of(field.value(), type)) return false;
-      } else if (key == "value") {
+      } else if (is(key, "value")) {
         if (!take_value(field.value(), value, start)) return false;
       } else if (!walk(field.value())) {
         return false;

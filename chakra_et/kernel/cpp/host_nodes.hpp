@@ -57,16 +57,16 @@ class HostNodes {
     bool has_id = false, has_name = false, has_attributes = false;
     Node node = new_node();
     const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
-      if (key == "id") return behind_id(p, node.id, has_id);
-      if (key == "name") {
+      if (is(key, "id")) return behind_id(p, node.id, has_id);
+      if (is(key, "name")) {
         has_name = *p == '"';
         return has_name ? piece_->behind_any_text(p + 1, node.name) : nullptr;
       }
       bool is_told = false;
-      if (key == "ctrl_deps") return behind_id(p, node.parent, is_told);
-      if (key == "inputs") return behind_operands(p, node.operands[0]);
-      if (key == "outputs") return behind_operands(p, node.operands[1]);
-      if (key != "attrs") return key == "dur" ? nullptr : behind_value(p, 0);
+      if (is(key, "ctrl_deps")) return behind_id(p, node.parent, is_told);
+      if (is(key, "inputs")) return behind_operands(p, node.operands[0]);
+      if (is(key, "outputs")) return behind_operands(p, node.operands[1]);
+      if (!is(key, "attrs")) return is(key, "dur") ? nullptr : behind_value(p, 0);
       lists_.values.resize(node.first);
       has_attributes = true;
       return lists_.read_known(p, *piece_, node.group);
@@ -91,21 +91,21 @@ class HostNodes {
     for (auto field : object) {
       std::string_view key;
       if (!plain_key(field, key)) return false;
-      if (key == "id") {
+      if (is(key, "id")) {
         if (!integer_of(field.value(), node.id)) return false;
         has_id = true;
-      } else if (key == "name") {
+      } else if (is(key, "name")) {
         if (!text_of(field.value(), node.name)) return false;
         has_name = true;
-      } else if (key == "ctrl_deps") {
+      } else if (is(key, "ctrl_deps")) {
         if (!integer_of(field.value(), node.parent)) return false;
-      } else if (key == "inputs" || key == "outputs") {
-        if (!take_operands(document, field.value(), node.operands[key == "outputs"])) return false;
-      } else if (key == "attrs") {
+      } else if (is(key, "inputs") || is(key, "outputs")) {
+        if (!take_operands(document, field.value(), node.operands[is(key, "outputs")])) return false;
+      } else if (is(key, "attrs")) {
         lists_.values.resize(node.first);
         if (!lists_.read(field.value(), node.group)) return false;
         has_attributes = true;
-      } else if (key == "dur" || !walk(field.value())) {
+      } else if (is(key, "dur") || !walk(field.value())) {
         return false;  // times that a tool has added are for others to read
       }
     }
@@ -117,11 +117,10 @@ class HostNodes {
 
   // The texts among inputs or outputs that are known by a key.
   static std::string_view* text_under(std::string_view key, Operands& out) {
-    constexpr Operands keys = {"values", "shapes", "types", "strides"};
-    for (size_t k = 0; k < keys.size(); ++k) {
-      if (keys[k] == key) return &out[k];
-    }
-    return nullptr;
+    if (is(key, "values")) return &out[0];
+    if (is(key, "shapes")) return &out[1];
+    if (is(key, "types")) return &out[2];
+    return is(key, "strides") ? &out[3] : nullptr;
   }
 
   static bool take_operands(od::document& document, simdjson::simdjson_result<od::value> found,

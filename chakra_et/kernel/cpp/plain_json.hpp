@@ -177,6 +177,12 @@ inline const char* behind_array(const char* p, int depth) {
   return nullptr;
 }
 
+// Is a key this word? The length of the word is known when this is compiled, so nothing is called.
+template <size_t size>
+bool is(std::string_view key, const char (&word)[size]) {
+  return key.size() == size - 1 && std::memcmp(key.data(), word, size - 1) == 0;
+}
+
 // Behind a key and its colon, and blanks.
 inline const char* behind_key(const char* p, std::string_view& key) {
   if (*p != '"' || (p = behind_text(p + 1, key)) == nullptr) return nullptr;

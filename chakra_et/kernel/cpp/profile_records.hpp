@@ -51,7 +51,7 @@ constexpr std::array<Argument, 8> arguments = {{
     {{"bytes"}, -1, false, true},
     {{"device", "inDevice", "device_id"}, -1, false, true},
 }};
-constexpr std::string_view shapes_key = "Input Dims";
+constexpr char shapes_key[] = "Input Dims";
 
 // Which argument a key stands for, and which of its keys it is.
 class ArgumentKeys {
@@ -206,16 +206,16 @@ class ProfileRecords {
   }
 
   const char* behind_field(std::string_view key, const char* p, Record& record) const {
-    if (key == "ph") return behind_text_of(p, record.phase);
-    if (key == "cat") return behind_text_of(p, record.category);
-    if (key == "name") return behind_text_of(p, record.name);
-    if (key == "pid") return behind_integer(p, record.pid, record.has_pid);
-    if (key == "tid") return behind_integer(p, record.tid, record.has_tid);
-    if (key == "id") return behind_integer(p, record.id, record.has_id);
-    if (key == "args") return *p == '{' ? behind_args(p, record) : nullptr;
+    if (is(key, "ph")) return behind_text_of(p, record.phase);
+    if (is(key, "cat")) return behind_text_of(p, record.category);
+    if (is(key, "name")) return behind_text_of(p, record.name);
+    if (is(key, "pid")) return behind_integer(p, record.pid, record.has_pid);
+    if (is(key, "tid")) return behind_integer(p, record.tid, record.has_tid);
+    if (is(key, "id")) return behind_integer(p, record.id, record.has_id);
+    if (is(key, "args")) return *p == '{' ? behind_args(p, record) : nullptr;
     const char* end = behind_value(p, 0);
-    if (key != "ts" && key != "dur") return end;
-    std::string_view& time = key == "ts" ? record.time : record.duration;
+    if (!is(key, "ts") && !is(key, "dur")) return end;
+    std::string_view& time = is(key, "ts") ? record.time : record.duration;
     if (end != nullptr) time = {p, static_cast<size_t>(end - p)};
     return end;
   }
@@ -228,7 +228,7 @@ class ProfileRecords {
     record.forget_args();
     record.has_args = record.args_are_object = true;
     const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
-      if (key == shapes_key) {
+      if (is(key, shapes_key)) {
         const char* behind = behind_value(p, 1);
         if (behind != nullptr) record.shapes = {p, static_cast<size_t>(behind - p)};
         return behind;
@@ -259,9 +259,9 @@ class ProfileRecords {
   // Put a record, of which `whole` is the text, where it belongs.
   bool put(const Record& record, std::string_view whole) {
     Categories::Meaning meaning = counted(record.category, record.phase);
-    if (record.phase == "X") return take_span(record, meaning);
-    if (record.phase == "s" || record.phase == "f") return take_arrow(record, meaning);
-    if (record.phase == "M" || record.phase == "B" || record.phase == "E") {
+    if (is(record.phase, "X")) return take_span(record, meaning);
+    if (is(record.phase, "s") || is(record.phase, "f")) return take_arrow(record, meaning);
+    if (is(record.phase, "M") || is(record.phase, "B") || is(record.phase, "E")) {
       if (!others.empty()) others += ',';
       others += whole;
     }
@@ -270,15 +270,15 @@ class ProfileRecords {
 
   bool take_field(od::document& document, std::string_view key,
                   simdjson::simdjson_result<od::value> found, Record& record) {
-    if (key == "ph") return text_of(found, record.phase);
-    if (key == "cat") return text_of(found, record.category);
-    if (key == "name") return text_of(found, record.name);
-    if (key == "pid") return take_id(found, record.pid, record.has_pid);
-    if (key == "tid") return take_id(found, record.tid, record.has_tid);
-    if (key == "id") return take_id(found, record.id, record.has_id);
-    if (key == "ts") return carried(document, found, record.time);
-    if (key == "dur") return carried(document, found, record.duration);
-    if (key == "args") return take_args(document, found, record);
+    if (is(key, "ph")) return text_of(found, record.phase);
+    if (is(key, "cat")) return text_of(found, record.category);
+    if (is(key, "name")) return text_of(found, record.name);
+    if (is(key, "pid")) return take_id(found, record.pid, record.has_pid);
+    if (is(key, "tid")) return take_id(found, record.tid, record.has_tid);
+    if (is(key, "id")) return take_id(found, record.id, record.has_id);
+    if (is(key, "ts")) return carried(document, found, record.time);
+    if (is(key, "dur")) return carried(document, found, record.duration);
+    if (is(key, "args")) return take_args(document, found, record);
     return walk(found);
   }
 
@@ -305,7 +305,7 @@ class ProfileRecords {
     for (auto field : object) {
       std::string_view key;
       if (!plain_key(field, key)) return false;
-      if (key == shapes_key) {
+      if (is(key, shapes_key)) {
         if (!carried(document, field.value(), record.shapes)) return false;
       } else if (!take_argument(key, field.value(), record)) {
         return false;
@@ -363,7 +363,7 @@ class ProfileRecords {
     if (record.id < meaning.least_arrow) return true;
     int64_t time;
     if (!record.has_pid || !record.has_tid || !nanoseconds(record.time, time)) return false;
-    Arrows& ends = arrows[record.phase == "f"];
+    Arrows& ends = arrows[is(record.phase, "f")];
     ends.category.push_back(arrow_categories[record.category]);
     ends.pid.push_back(record.pid);
     ends.tid.push_back(record.tid);
