@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 from chakra_et.converters.both_views import recording_of
 from chakra_et.converters.format import View
@@ -29,8 +30,7 @@ from chakra_et.rewriting import check_rewritten, rewrite_report
 PathLike: TypeAlias = "str | Path"
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What is asked for beside the files."""
 
     strict: bool = False
@@ -47,8 +47,7 @@ class Options:
         return None if self.window is None else self.window.chosen
 
 
-@dataclass
-class Conversion:
+class Conversion(msgspec.Struct):
     """How a trace was made (the report), where it was written (None if it was not), and the trace.
 
     `kept` is the trace while it is in memory. A conversion to a directory keeps none: `load` reads
@@ -57,7 +56,7 @@ class Conversion:
 
     report: Report
     output: Path | None = None
-    kept: Trace | None = field(default=None, repr=False)
+    kept: Trace | None = None
 
     @property
     def trace(self) -> Trace:

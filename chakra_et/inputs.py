@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from chakra_et.converters.format import Format, View
 from chakra_et.converters.formats import by_name, look
@@ -49,8 +51,7 @@ _OPTIONS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(msgspec.Struct, frozen=True):
     """A file, what it is, and which process of a run it comes from.
 
     `rank` is that of the file's metadata, else of its name, else of the directories in `name`,

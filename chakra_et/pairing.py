@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError
@@ -12,8 +13,7 @@ from chakra_et.inputs import Input, with_ranks_of_axes
 from chakra_et.search import PassedOver, find_inputs
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """The files of one rank; one of them may be missing. `rank` is that of the files' names.
 
     `whole` stands alone: it is a file that holds all there is of a rank, a linked trace or an ET.

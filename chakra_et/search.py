@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
@@ -25,8 +26,7 @@ _NAMED: Final = 5
 """So many of the files that are passed over are named."""
 
 
-@dataclass(frozen=True)
-class PassedOver:
+class PassedOver(msgspec.Struct, frozen=True):
     """A file that is no input of this conversion, and why."""
 
     name: str
@@ -37,12 +37,11 @@ class PassedOver:
     """Whether it is of no kind that is known, or damaged from its beginning."""
 
 
-@dataclass
-class Found:
+class Found(msgspec.Struct):
     """The inputs among some files, and those that were passed over."""
 
-    inputs: list[Input] = field(default_factory=list)
-    passed_over: list[PassedOver] = field(default_factory=list)
+    inputs: list[Input] = msgspec.field(default_factory=list)
+    passed_over: list[PassedOver] = msgspec.field(default_factory=list)
 
 
 def find_inputs(sources: Iterable[str | Path], skip: Path | None = None) -> Found:

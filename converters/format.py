@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 _CONTROL_BYTES: Final = bytes(set(range(0x20)) - set(b"\t\n\r"))
 _FIRST_BYTES: Final = 128
@@ -30,8 +31,7 @@ class View(Enum):
     """Nothing that is read here, but people bring it."""
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(msgspec.Struct, frozen=True, dict=True):
     """The first bytes of a file, without compression."""
 
     start: bytes
@@ -54,8 +54,7 @@ class Head:
         return text[:1] in (b"{", b"[") and len(text.translate(None, _CONTROL_BYTES)) == len(text)
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """What the head of a file tells beside its format, above all which process it comes from."""
 
     pid: int | None = None
@@ -72,8 +71,7 @@ def _unknown(_: Head) -> Identity:
     return Identity()
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """One format of files.
 
     `recognise` returns the position of the evidence in the head, or None; of several formats, the

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from chakra_et.pool import Pool
@@ -37,8 +38,8 @@ def _parts(a: Any, b: Any) -> Iterator[tuple[Any, Any, str]]:
         yield from ((a[key], b[key], f"[{key!r}]") for key in a)
     elif isinstance(a, (list, tuple)):
         yield from ((x, y, f"[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True)))
-    elif is_dataclass(a):
-        names = [item.name for item in fields(a)]
+    elif _fields(a):
+        names = _fields(a)
         yield from ((getattr(a, name), getattr(b, name), f".{name}") for name in names)
     elif _has_parts(a):
         yield vars(a), vars(b), ""
@@ -56,9 +57,17 @@ def _differ(a: Any, b: Any) -> str | None:
         return None if same else f"keys {list(a)[:8]} and {list(b)[:8]}"
     if isinstance(a, (list, tuple)):
         return None if len(a) == len(b) else f"{len(a)} and {len(b)} items"
-    if is_dataclass(a) or _has_parts(a) or a == b or (a != a and b != b):
+    if _fields(a) or _has_parts(a) or a == b or (a != a and b != b):
         return None
     return f"{a!r} and {b!r}"
+
+
+def _fields(value: Any) -> tuple[str, ...]:
+    """The names of what a record holds; none for what is no record."""
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    is_table = is_dataclass(value) and not isinstance(value, type)
+    return tuple(item.name for item in fields(value)) if is_table else ()
 
 
 def _has_parts(value: Any) -> bool:

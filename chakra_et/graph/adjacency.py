@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.columns import Rows
 from chakra_et.model import Trace
 
 
-@dataclass
-class Adjacency:
+class Adjacency(msgspec.Struct):
     """The neighbours of node n are `items[offsets[n]:offsets[n + 1]]`."""
 
     offsets: Rows
@@ -34,8 +32,7 @@ class Adjacency:
         return neighbours
 
 
-@dataclass
-class EdgeRows:
+class EdgeRows(msgspec.Struct):
     """Edges of a trace as pairs of node rows; `place` says which edge of the trace each one is.
 
     Edges to ids that no node has, and edges from a node to itself, are left out and counted.

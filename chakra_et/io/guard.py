@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.io.memory import more_memory
@@ -15,8 +16,7 @@ from chakra_et.io.memory import more_memory
 _REMEDY: Final = "The file is damaged or of an unknown form; if it is intact, please report it."
 
 
-@dataclass
-class Progress:
+class Progress(msgspec.Struct):
     """How many bytes of a file, without compression, were handed to its reader."""
 
     given: int | None = None

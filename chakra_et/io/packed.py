@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -58,8 +57,7 @@ class SetTable(msgspec.Struct):
     format: str = FORMAT
 
 
-@dataclass(frozen=True)
-class PackedTemplate:
+class PackedTemplate(msgspec.Struct, frozen=True):
     """The bytes that some ranks share, and those that each of them has to itself.
 
     `offsets` has one array for each slot; `values` the slots of all ranks, uint8[ranks, widths].

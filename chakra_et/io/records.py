@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -41,8 +40,7 @@ class Columns(Protocol[T_contra]):
 C = TypeVar("C", bound=Columns[Any])
 
 
-@dataclass(frozen=True)
-class Layout(Generic[T]):
+class Layout(msgspec.Struct, Generic[T], frozen=True):
     """How records stand in a document: array `array` of objects of type `record`.
 
     `first` are the keys with which a record may begin, `document` is how the document does.
@@ -57,8 +55,7 @@ class Layout(Generic[T]):
     fast: Callable[[], ElementDecoder[Any] | None] = lambda: None
 
 
-@dataclass(frozen=True)
-class _Either:
+class _Either(msgspec.Struct, frozen=True):
     """A decoder that is fast, or else one that knows everything."""
 
     fast: ElementDecoder[Any]
@@ -69,8 +66,7 @@ class _Either:
         return self.sure.decode_elements(text, count) if piece is None else piece
 
 
-@dataclass
-class Records(Generic[C]):
+class Records(msgspec.Struct, Generic[C]):
     """The columns that took the records in, what stood around them, and what was mended.
 
     `starts` tells how many records stood before each document of the file.
@@ -80,7 +76,7 @@ class Records(Generic[C]):
     metadata: dict[str, Any]
     repairs: Repairs
     found: bool = True
-    starts: list[int] = field(default_factory=list)
+    starts: list[int] = msgspec.field(default_factory=list)
 
 
 def read_records(

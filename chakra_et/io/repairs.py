@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from chakra_et.errors import FormatError
 
@@ -13,8 +14,7 @@ class UnsoundError(FormatError):
     """Damage that stops a strict reader and that a tolerant one can work around."""
 
 
-@dataclass
-class Repair:
+class Repair(msgspec.Struct):
     """All damage of one kind: the first place, as a byte of the decompressed file, and a count."""
 
     kind: str
@@ -26,13 +26,12 @@ class Repair:
     """How many bytes of text were left out for it."""
 
 
-@dataclass
-class Repairs:
+class Repairs(msgspec.Struct):
     """The account of one file; with `strict`, the first damage is an error instead."""
 
     path: Path
     strict: bool = False
-    kinds: dict[str, Repair] = field(default_factory=dict)
+    kinds: dict[str, Repair] = msgspec.field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.kinds)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final, TypeAlias
+
+import msgspec
 
 from chakra_et.errors import ChakraError
 from chakra_et.io.cores import usable_cores
@@ -26,8 +27,7 @@ Step: TypeAlias = Callable[[int, int], None]
 Result: TypeAlias = "Outcome | ChakraError"
 
 
-@dataclass(frozen=True)
-class Crew:
+class Crew(msgspec.Struct, frozen=True):
     """An executor, and who hears of what it has done."""
 
     executor: Executor

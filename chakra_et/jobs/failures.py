@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
+
+import msgspec
 
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import pid_in_name, rank_in_name
@@ -19,8 +20,7 @@ _DIGITS: Final = re.compile(r"\d+")
 _PROFILE: Final = re.compile(r"\.pt\.trace\.json(\.gz)?$")
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """The files of a rank, as people know them, and the error that they ended with."""
 
     files: tuple[str, ...]

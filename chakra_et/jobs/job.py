@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from chakra_et.conversion import Conversion, Options, convert_pair
 from chakra_et.errors import ChakraError, FormatError
@@ -16,8 +18,7 @@ from chakra_et.run_directory import FileState, sha256_of
 from chakra_et.urls import url_of
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """A pair to convert. Without `parts`, its traces are kept in memory.
 
     With `resume`, what is there already is not made again.
@@ -34,8 +35,7 @@ class Job:
         return sum(file.bytes for file in self.pair.files)
 
 
-@dataclass
-class Outcome:
+class Outcome(msgspec.Struct):
     """What came of a job: a conversion for each of its traces.
 
     `key` names it among the parts, `earlier` what was made before ranks learned of each other.
@@ -45,8 +45,8 @@ class Outcome:
     conversions: list[Conversion]
     key: str = ""
     earlier: str = ""
-    inputs: list[FileState] = field(default_factory=list)
-    outputs: list[FileState] = field(default_factory=list)
+    inputs: list[FileState] = msgspec.field(default_factory=list)
+    outputs: list[FileState] = msgspec.field(default_factory=list)
     whole: bool = True
     reused: bool = False
 

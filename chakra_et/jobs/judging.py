@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from chakra_et.jobs.crew import Crew
 from chakra_et.jobs.executors import MEMORY_FACTOR
@@ -17,8 +18,7 @@ _TOGETHER: Final = 4 * ASKED
 """So many ranks are judged by one worker, which reads the accounts of the next ones as well."""
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """Ranks to hold against others: what all ranks are kept by, and the places of these."""
 
     parts: Parts

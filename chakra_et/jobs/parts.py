@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,8 +39,7 @@ class Record(msgspec.Struct):
     reports: list[Report]
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """The parts of one run in a folder. `target` is where its traces go when all are there."""
 
     folder: Path

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,7 @@ def parts_of(target: Path, prefix: str) -> Parts:
     return kind(target / PARTS / prefix, target)
 
 
-@dataclass(frozen=True)
-class RemoteParts(Parts):
+class RemoteParts(Parts, frozen=True):
     """Parts in a store; what is written lies on this machine until it is whole."""
 
     def output(self, key: str, place: int) -> Path:

@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -38,8 +37,7 @@ _SHARD: Final = re.compile(r"(\d{1,6})/(\d{1,6})")
 _NAMED: Final = 5
 
 
-@dataclass(frozen=True)
-class Shard:
+class Shard(msgspec.Struct, frozen=True):
     """One of `of` shards, numbered from 1."""
 
     number: int
@@ -144,8 +142,7 @@ def convert_shard(
     return mine, results
 
 
-@dataclass
-class Merged:
+class Merged(msgspec.Struct):
     """The jobs of all shards in order, what came of each, and what is told beside."""
 
     work: list[Job]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from chakra_et.conversion import Options
 from chakra_et.inputs import Input
@@ -62,7 +63,7 @@ def key_of(pair: Pair, options: Options, states: list[FileState]) -> str:
     """
     window = None if options.window is None else options.window.described
     told = {
-        rank: {key: vars(value) for key, value in of_rank.items()}
+        rank: {key: asdict(value) for key, value in of_rank.items()}
         for rank, of_rank in (options.told or {}).items()
     }
     refuted = {rank: verdict.refuted for rank, verdict in (options.verdicts or {}).items()}

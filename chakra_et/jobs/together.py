@@ -7,7 +7,8 @@ one place, whoever converts them; what each learns is part of what its conversio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from chakra_et.conversion import Conversion, Options
 from chakra_et.errors import ChakraError

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from chakra_et.codes import begins, order_of
 from chakra_et.columns import NO_ROW, Mask, Rows
@@ -24,8 +25,7 @@ COLUMNS: Final = (
 """The fields of the table."""
 
 
-@dataclass
-class Activities:
+class Activities(msgspec.Struct):
     """One entry of each column for each node to be.
 
     `host` and `record` are the rows in the host trace and in the profile (`NO_ROW` where there is

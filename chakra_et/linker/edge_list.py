@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from chakra_et.columns import Mask, Rows
@@ -13,8 +13,7 @@ from chakra_et.model import EdgeKind
 from chakra_et.shown import several
 
 
-@dataclass
-class EdgeList:
+class EdgeList(msgspec.Struct):
     """Edges of one kind between rows of the activity table; `target[i]` waits for `source[i]`.
 
     `evidence[i]` is the `Evidence` that edge i rests on.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from chakra_et.columns import Rows, let_go
@@ -39,8 +39,7 @@ from chakra_et.linker.waits.stream_order import StreamOrder, stream_order
 from chakra_et.recording import Recording
 
 
-@dataclass
-class Linkage:
+class Linkage(msgspec.Struct):
     """Activities, and what has been found of them. Rows that are added stand behind all others."""
 
     table: Activities
@@ -50,7 +49,7 @@ class Linkage:
     time: HostTime
     waits: DeviceWaits
     doubts: Doubts
-    edges: dict[Rule, EdgeList] = field(default_factory=dict)
+    edges: dict[Rule, EdgeList] = msgspec.field(default_factory=dict)
 
     @property
     def ordered(self) -> list[EdgeList]:

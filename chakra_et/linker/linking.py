@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from chakra_et.graph import redundant_edges
 from chakra_et.io.memory import give_back, keep_freed
@@ -26,8 +27,7 @@ from chakra_et.model import Trace
 from chakra_et.recording import Recording
 
 
-@dataclass
-class Linked:
+class Linked(msgspec.Struct):
     """A trace, and the report of how it came to be."""
 
     trace: Trace

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from chakra_et.linker.tallies import ClockOffset, JoinTally
 
 
-@dataclass
-class Notes:
+class Notes(msgspec.Struct):
     """Warnings and counts, in the order in which they were found."""
 
-    warnings: list[str] = field(default_factory=list)
-    joins: list[JoinTally] = field(default_factory=list)
-    clocks: list[ClockOffset] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
+    joins: list[JoinTally] = msgspec.field(default_factory=list)
+    clocks: list[ClockOffset] = msgspec.field(default_factory=list)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+from msgspec.structs import asdict
 
-@dataclass
-class Tally:
+
+class Tally(msgspec.Struct):
     """What became of the records of one category; kept, merged and left out add up to total."""
 
     total: int = 0
     kept: int = 0
     merged: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = msgspec.field(default_factory=Counter)
 
     def as_dict(self) -> dict[str, Any]:
         """The tally as it stands in a report."""
@@ -34,8 +35,7 @@ class Tally:
         return self
 
 
-@dataclass
-class JoinTally:
+class JoinTally(msgspec.Struct):
     """How records of one kind found their counterparts."""
 
     what: str
@@ -48,8 +48,7 @@ class JoinTally:
         return {"what": self.what, "by": self.by, "matched": self.matched, "of": self.of}
 
 
-@dataclass
-class ClockOffset:
+class ClockOffset(msgspec.Struct):
     """By how much the clock of a device is behind that of the host, at least."""
 
     device: int
@@ -61,4 +60,4 @@ class ClockOffset:
 
     def as_dict(self) -> dict[str, Any]:
         """The offset as it stands in a report."""
-        return dict(vars(self))
+        return asdict(self)

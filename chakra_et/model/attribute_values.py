@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -49,8 +49,7 @@ def array_type(kind: Kind | None) -> npt.DTypeLike | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeKey:
+class AttributeKey(msgspec.Struct, frozen=True):
     """What tells one attribute column from another.
 
     `kind` is None for an attribute that carries no value. `occurrence` numbers repetitions of what

@@ -9,12 +9,12 @@ node's attributes, their kinds and whatever a reader did not know survive a roun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from chakra_et.codes import among
 from chakra_et.definitions import Kind

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from chakra_et.definitions import Kind
 from chakra_et.model.attribute_values import AttributeKey, AttributeValue, check_values, same_value
 
 
-@dataclass(slots=True)
-class MetadataAttribute:
+class MetadataAttribute(msgspec.Struct):
     """One attribute of the whole trace."""
 
     key: AttributeKey
@@ -19,12 +18,11 @@ class MetadataAttribute:
         check_values(self.key, [self.value])
 
 
-@dataclass(slots=True)
-class Metadata:
+class Metadata(msgspec.Struct):
     """Schema version and attributes of a trace; `extra` holds protobuf fields not known here."""
 
     version: str = ""
-    attributes: list[MetadataAttribute] = field(default_factory=list)
+    attributes: list[MetadataAttribute] = msgspec.field(default_factory=list)
     extra: bytes = b""
 
     def get(self, name: str) -> AttributeValue:

@@ -8,12 +8,12 @@ node with id 12, which called this one, and 57,000 ns nobody's; the rest is the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from chakra_et.codes import begins, distinct, order_of
 from chakra_et.columns import Rows
@@ -35,8 +35,7 @@ _MANY: Final = 4096
 _KEPT: Final = "_time_parts_told"
 
 
-@dataclass(frozen=True)
-class TimeParts:
+class TimeParts(msgspec.Struct, frozen=True):
     """The parts of the durations of all nodes, by node and then in the order of time.
 
     `node[i]` is the row of the node that holds part i, `owner[i]` the row of the node whose time it

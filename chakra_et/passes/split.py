@@ -5,11 +5,11 @@ For consumers that know one owner for each node, and edges from ends to starts, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from chakra_et.columns import Mask, Rows
 from chakra_et.definitions import Kind, NodeType

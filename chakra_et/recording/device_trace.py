@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -49,7 +50,7 @@ _ABSENT: Final = {"correlation": NO_ID, "sequence": -1, "device": NO_ID, "stream
     "category", "pid", "tid", "duration_ns", "correlation", "external_id", "rf_id",
     "sequence", "fwd_thread", "device", "stream", "size_bytes", "shapes",
 )  # fmt: skip
-@dataclass
+@dataclass(eq=False, repr=False)
 class DeviceTrace:
     """What a profiler wrote of operations, calls and device work; other records are only counted.
 

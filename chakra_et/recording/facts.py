@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording.libraries import operation
 
 
-@dataclass
-class Facts:
+class Facts(msgspec.Struct):
     """What is known of one communication; None where a source does not tell."""
 
     name: str | None = None
@@ -35,7 +36,7 @@ class Facts:
     """The global rank of the process that communicates, from its place in the group."""
     splits_cut: bool | None = None
     """Whether the sizes of the parts for each rank are known only in part."""
-    sources: list[str] = field(default_factory=list)
+    sources: list[str] = msgspec.field(default_factory=list)
 
     @property
     def kind(self) -> CollectiveType | NodeType | None:
@@ -52,21 +53,19 @@ class Facts:
         filled = self.kind is None and other.kind is not None
         if filled:
             self.name = other.name
-        mine = vars(self)
-        missing = {
-            n: told for n, told in vars(other).items() if told is not None and mine[n] is None
-        }
-        mine.update(missing)
-        if filled or missing:
+        for name, told in asdict(other).items():
+            if told is not None and getattr(self, name) is None:
+                setattr(self, name, told)
+                filled = True
+        if filled:
             self.sources += other.sources
 
     def copy(self) -> Facts:
         """The same, for somebody who adds what else is told."""
-        return Facts(**vars(self) | {"sources": [*self.sources]})
+        return replace(self, sources=[*self.sources])
 
 
-@dataclass
-class Request:
+class Request(msgspec.Struct):
     """What an operation tells that asks a backend for a transfer, beside the transfer itself.
 
     `group_size` is the number of ranks in its group, `root` the place of a rank in the group, so

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from chakra_et.columns import Rows, no_rows
 
 
-@dataclass
-class Ends:
+class Ends(msgspec.Struct):
     """One end of each flow: process, thread and time, the latter in ns as `start_ns` of a record.
 
     On a device, process and thread are those of the row that a viewer shows, as in the records.
     """
 
-    pid: Rows = field(default_factory=no_rows)
-    tid: Rows = field(default_factory=no_rows)
-    time_ns: Rows = field(default_factory=no_rows)
+    pid: Rows = msgspec.field(default_factory=no_rows)
+    tid: Rows = msgspec.field(default_factory=no_rows)
+    time_ns: Rows = msgspec.field(default_factory=no_rows)
 
     def __len__(self) -> int:
         return len(self.pid)
 
 
-@dataclass
-class Flows:
+class Flows(msgspec.Struct):
     """Flows with both ends: flow i leads from `source[i]` to `target[i]`.
 
     `incomplete` counts ends without a counterpart, or with several; `ends` counts all.
     """
 
-    source: Ends = field(default_factory=Ends)
-    target: Ends = field(default_factory=Ends)
+    source: Ends = msgspec.field(default_factory=Ends)
+    target: Ends = msgspec.field(default_factory=Ends)
     incomplete: int = 0
     ends: int = 0
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 
-@dataclass
-class GroupEntry:
+class GroupEntry(msgspec.Struct):
     """One group; `ranks` are global ranks, empty where the recording does not list them.
 
     `size` is 0 where it is not told, `source` says who lists the group. `cut` tells that the list
@@ -16,7 +15,7 @@ class GroupEntry:
     name: str
     source: str
     size: int = 0
-    ranks: list[int] = field(default_factory=list)
+    ranks: list[int] = msgspec.field(default_factory=list)
     description: str = ""
     cut: bool = False
     number: int | None = None

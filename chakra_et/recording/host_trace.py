@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -45,23 +46,22 @@ class Dialect(Protocol):
         """The shape of the first argument, if it is a tensor that has one."""
 
 
-@dataclass
-class HostAttribute:
+class HostAttribute(msgspec.Struct):
     """An attribute that some host nodes carry beyond those that every node has.
 
     `declared_type` is `uint64`, `int64` or `string`; other types are carried as text.
     """
 
     declared_type: str
-    rows: list[int] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
+    rows: list[int] = msgspec.field(default_factory=list)
+    values: list[Any] = msgspec.field(default_factory=list)
 
 
 @holding_packed(
     "id", "parent", "rf_id", "fw_parent", "seq_id", "scope", "thread", "fw_thread", "op_schema",
     "input_strides", "output_strides", "duration_ns",
 )  # fmt: skip
-@dataclass
+@dataclass(eq=False, repr=False)
 class HostTrace:
     """What the framework's recorder wrote; one entry of each column for each node.
 

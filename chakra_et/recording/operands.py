@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(msgspec.Struct, frozen=True):
     """One argument that is a tensor, or a list of tensors.
 
     `elements` counts those of all its tensors, `width` is the bytes of each; both are None where

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from chakra_et.columns import Mask
 
@@ -13,8 +14,7 @@ ARGUMENTS: Final = 64
 """How many arguments are told apart; the last and those beyond it are read only."""
 
 
-@dataclass
-class Operators:
+class Operators(msgspec.Struct):
     """What each operator of a list does: row s of each column belongs to operator s.
 
     `known` is false where nothing is known of it. `reads[s, k]` and `writes[s, k]` tell whether it

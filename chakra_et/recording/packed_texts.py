@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -13,7 +12,6 @@ OperandTexts: TypeAlias = tuple[bytes, bytes, bytes]
 """Values, shapes and types of inputs or outputs, as they are carried."""
 
 
-@dataclass(eq=False)
 class PackedTexts(Sequence[OperandTexts]):
     """Distinct inputs and outputs; their bytes are made when somebody looks at them.
 
@@ -22,13 +20,19 @@ class PackedTexts(Sequence[OperandTexts]):
     operand, int32[number of operands].
     """
 
-    values: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    shapes: list[bytes]
-    types: list[bytes]
-    value: npt.NDArray[np.int32]
-    shape: npt.NDArray[np.int32]
-    type: npt.NDArray[np.int32]
+    def __init__(
+        self,
+        values: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.int64],
+        shapes: list[bytes],
+        types: list[bytes],
+        value: npt.NDArray[np.int32],
+        shape: npt.NDArray[np.int32],
+        type: npt.NDArray[np.int32],
+    ) -> None:
+        self.values, self.offsets = values, offsets
+        self.shapes, self.types = shapes, types
+        self.value, self.shape, self.type = value, shape, type
 
     def __len__(self) -> int:
         return len(self.value)

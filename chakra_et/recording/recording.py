@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 
 from chakra_et.columns import Rows, no_rows
@@ -11,8 +10,7 @@ from chakra_et.recording.device_trace import DeviceTrace
 from chakra_et.recording.host_trace import HostTrace
 
 
-@dataclass
-class Stated:
+class Stated(msgspec.Struct):
     """What a recording says itself of the ties between its views, where it was linked before.
 
     `record[h]` is the row in the device's view of host node h, `launcher[d]` the host node that
@@ -20,13 +18,12 @@ class Stated:
     `waits[1, k]` began. All are empty where a recording says nothing.
     """
 
-    record: Rows = field(default_factory=no_rows)
-    launcher: Rows = field(default_factory=no_rows)
-    waits: Rows = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    record: Rows = msgspec.field(default_factory=no_rows)
+    launcher: Rows = msgspec.field(default_factory=no_rows)
+    waits: Rows = msgspec.field(default_factory=lambda: np.zeros((2, 0), np.int64))
 
 
-@dataclass
-class Recording:
+class Recording(msgspec.Struct):
     """The host's and the device's view of one rank; either may be missing.
 
     `warnings` says what of the files is not carried.
@@ -34,8 +31,8 @@ class Recording:
 
     host: HostTrace | None = None
     device: DeviceTrace | None = None
-    stated: Stated = field(default_factory=Stated)
-    warnings: list[str] = field(default_factory=list)
+    stated: Stated = msgspec.field(default_factory=Stated)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
     @property
     def file_warnings(self) -> list[str]:

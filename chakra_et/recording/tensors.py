@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from chakra_et.columns import Mask, Rows
 
 
-@dataclass
-class Tensors:
+class Tensors(msgspec.Struct):
     """The tensors in a list of texts, in order: one entry of each column for each.
 
     Those of text t stand at `offsets[t]:offsets[t + 1]`. `argument` is the place in the outermost

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-
+import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from chakra_et.columns import Mask, Rows, no_rows
 
@@ -12,8 +12,7 @@ NOT_TOLD = -1
 """The device, stream or call of a wait that its record does not name."""
 
 
-@dataclass
-class Waits:
+class Waits(msgspec.Struct):
     """One entry of each column for each record of a wait, in the order of the records.
 
     `row` is the record, whose correlation id is that of the call that waits, or that makes a stream
@@ -23,12 +22,12 @@ class Waits:
     `NOT_TOLD` where the record does not say.
     """
 
-    row: Rows = field(default_factory=no_rows)
-    kind: Rows = field(default_factory=no_rows)
-    device: Rows = field(default_factory=no_rows)
-    stream: Rows = field(default_factory=no_rows)
-    awaited: Rows = field(default_factory=no_rows)
-    recorded_by: Rows = field(default_factory=no_rows)
+    row: Rows = msgspec.field(default_factory=no_rows)
+    kind: Rows = msgspec.field(default_factory=no_rows)
+    device: Rows = msgspec.field(default_factory=no_rows)
+    stream: Rows = msgspec.field(default_factory=no_rows)
+    awaited: Rows = msgspec.field(default_factory=no_rows)
+    recorded_by: Rows = msgspec.field(default_factory=no_rows)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -36,5 +35,5 @@ class Waits:
     def select(self, mask: Mask) -> Waits:
         """Those of some rows of the records, with the numbers that these have then."""
         kept = mask[self.row]
-        columns = {item.name: getattr(self, item.name)[kept] for item in fields(self)}
+        columns = {name: column[kept] for name, column in asdict(self).items()}
         return Waits(**columns | {"row": (np.cumsum(mask) - 1)[columns["row"]]})

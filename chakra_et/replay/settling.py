@@ -8,10 +8,10 @@ stay: a timeline that asks for the durations it was made with.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.columns import Rows
 from chakra_et.model import TimeParts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +29,7 @@ from chakra_et.model import (
 from chakra_et.pool import Pool
 
 
-@dataclass
-class NodeColumns:
+class NodeColumns(msgspec.Struct):
     """The fields of all nodes in columns. Names stay bytes; codes are places in the lists."""
 
     at: npt.NDArray[np.int64]  # of each node's payload in the file

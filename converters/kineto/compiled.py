@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.converters.kineto.categories import (
@@ -33,8 +33,7 @@ _ARROWS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class ProfileRecords:
+class ProfileRecords(msgspec.Struct, frozen=True):
     """Some records in columns. Codes are into the lists beside them, in order of first use.
 
     `columns`, `numbers` (arguments, in the order of the reader's table) and `args` are of spans;
@@ -54,8 +53,7 @@ class ProfileRecords:
     others: bytes
 
 
-@dataclass(frozen=True)
-class ProfilePiece:
+class ProfilePiece(msgspec.Struct, frozen=True):
     """A piece of a file whose records the kernel has taken in, with those of pieces before it.
 
     `first` is the text of its elements where it is the first one: that tells who wrote the file.

@@ -8,10 +8,10 @@ still open then follows from each process having a device of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, codes, distinct
@@ -27,8 +27,7 @@ _SOME: Final = 0.1
 """Share of a device's rows that have to be of a second process before the device is of both."""
 
 
-@dataclass
-class _Piece:
+class _Piece(msgspec.Struct):
     """Rows of one device that are of one process, and those that it may be."""
 
     rows: Rows
@@ -36,7 +35,7 @@ class _Piece:
     may_be: list[int]
     in_turn: bool = False
     """Whether only turns tell whose the rows are."""
-    alike: dict[int, float] = field(default_factory=dict)
+    alike: dict[int, float] = msgspec.field(default_factory=dict)
     """How many rows have ids that a process used in calls, by process."""
 
     def keep(self, scores: dict[int, float]) -> None:
@@ -46,13 +45,12 @@ class _Piece:
             self.may_be = [pid for pid in self.may_be if scores[pid] >= _WEAK * most]
 
 
-@dataclass
-class Owners:
+class Owners(msgspec.Struct):
     """The process of each row, and the rank of each process as far as it is told."""
 
     pid: Rows
     ranks: dict[int, int]
-    unsure: list[int] = field(default_factory=list)
+    unsure: list[int] = msgspec.field(default_factory=list)
     """Devices that went to a process only because it had none, or in turn."""
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.codes import among
 from chakra_et.columns import Mask, Rows, no_rows

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.columns import Mask
 from chakra_et.kernel import kernel
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 _SIDES: Final = ("inputs", "outputs")
 
 
-@dataclass(frozen=True)
-class HostNodes:
+class HostNodes(msgspec.Struct, frozen=True):
     """Some nodes in columns. Codes are into the lists beside them, in order of first use.
 
     `texts` are distinct inputs and outputs; `told` are the attributes that only some nodes have.
@@ -51,8 +51,7 @@ class HostNodes:
         return len(self.columns["id"])
 
 
-@dataclass(frozen=True)
-class HostPiece:
+class HostPiece(msgspec.Struct, frozen=True):
     """A piece of a file whose nodes the kernel has taken in, with those of pieces before it."""
 
     reader: HostReader

@@ -5,7 +5,6 @@ Half of them repeat within a piece; most of these are empty.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -35,8 +34,7 @@ _NODES: Final = msgspec.json.Decoder(list[RawNode])
 _IOS: Final = msgspec.json.Decoder(list[HostIO])
 
 
-@dataclass(frozen=True)
-class RawPiece:
+class RawPiece(msgspec.Struct, frozen=True):
     """Some nodes, the distinct ones of their inputs and outputs, and which of these each has."""
 
     nodes: list[RawNode]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from chakra_et.converters.pytorch.compiled import host_decoder
 from chakra_et.converters.pytorch.distinct_io import DistinctIO

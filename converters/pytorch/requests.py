@@ -7,8 +7,9 @@ each rank of the group, and of others the place of a root or of the other side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from chakra_et.converters.pytorch.values import tensor_bytes
 from chakra_et.recording import Facts, Request
@@ -68,8 +69,7 @@ def _reduce_scatter(values: list[Any]) -> Facts:
     return Facts("reduce_scatter", size(tensor_bytes(values[1:2])), sources=["call"])
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(msgspec.Struct, frozen=True):
     """Where the inputs of an operation tell how many ranks its group has, and which is the root.
 
     `each` is the argument that lists a tensor for each rank, `whole` the arguments of which the

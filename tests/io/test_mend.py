@@ -126,9 +126,7 @@ def test_strict_names_the_first_place() -> None:
 class Account(Repairs):
     """Repairs that remember which bytes were left out."""
 
-    def __init__(self) -> None:
-        super().__init__(Path("file.json"))
-        self.spans: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = msgspec.field(default_factory=list)
 
     def _note(self, kind: str, offset: int | None, count: int, size: int) -> Repair:
         if size:
@@ -169,7 +167,7 @@ def test_each_byte_between_the_brackets_is_kept_or_counted(
     # Behind the last record, a stray bracket is the end of the array.
     end = max([high for _, high in records.values()], default=begin)
     text += b'], "finish": 5}'
-    account = Account()
+    account = Account(Path("file.json"))
     kept = [e.id for piece in mended_array(bytes(text), size, account) for e in piece]
     assert len(set(kept)) == len(kept)
     seen = bytearray(len(text))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from chakra_et.converters.et.wire import field_bytes, tag, varint
 from chakra_et.definitions import Kind

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, NamedTuple
+
+import msgspec
 
 from chakra_et.linker.communication.candidates import Names
 
@@ -25,8 +26,7 @@ GUESSED: Final = "order in which sends ended"
 """How it is known what a transfer is; the last five are guesses."""
 
 
-@dataclass
-class Told:
+class Told(msgspec.Struct):
     """What other ranks tell of a transfer; None where they do not. `by` says how it is known."""
 
     group: str | None = None
@@ -34,8 +34,7 @@ class Told:
     by: str = OTHER_RANKS
 
 
-@dataclass
-class AskedTransfer:
+class AskedTransfer(msgspec.Struct):
     """A transfer of one rank: its record-function id, and all that its rank knows of it.
 
     `kind` is the name of its collective or of its node's type, `size_bytes` what all ranks of its
@@ -60,8 +59,7 @@ class AskedTransfer:
     peer: int | None
 
 
-@dataclass
-class Account:
+class Account(msgspec.Struct):
     """What one rank says of its transfers and of the groups that it is a member of.
 
     `machine` is what the profile calls the host, None where it does not.
@@ -69,7 +67,7 @@ class Account:
 
     rank: int
     groups: dict[str, tuple[int, ...]]
-    transfers: list[AskedTransfer] = field(default_factory=list)
+    transfers: list[AskedTransfer] = msgspec.field(default_factory=list)
     machine: str | None = None
 
 
@@ -85,8 +83,7 @@ Letter = tuple[int | None, int | None, int | None]
 """The receiver of a message, its tag and its size."""
 
 
-@dataclass
-class Unit:
+class Unit(msgspec.Struct):
     """Transfers of one rank that are of one group: those of a worker thread, or one message.
 
     `by` says what the options that are left rest on.

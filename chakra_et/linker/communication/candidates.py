@@ -8,8 +8,9 @@ order of the groups. What remains open, other ranks may tell: `across_ranks`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from chakra_et.linker.communication.process_groups import GroupTable
 from chakra_et.model import ProcessGroup
@@ -21,8 +22,7 @@ THREADS: Final = 2
 Names = tuple[str, ...]
 
 
-@dataclass
-class Transfer:
+class Transfer(msgspec.Struct):
     """A transfer, and what narrows down its group.
 
     `thread` is the number of the worker thread that did it; None for a message, which runs beside

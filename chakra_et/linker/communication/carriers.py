@@ -7,10 +7,11 @@ it is one activity all the same, from the start of the first to the end of the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
+import msgspec
 import numpy as np
+from msgspec.structs import asdict, replace
 
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.activities import Activities
@@ -25,8 +26,7 @@ _LISTS: Final = ("host_order", "beside", "rests")
 """Those of them that do not have one entry for each activity."""
 
 
-@dataclass
-class Carriers:
+class Carriers(msgspec.Struct):
     """Device work that communicates.
 
     `asked[row]` is the record, range or operation that asked for what a row carries, `NO_ROW` where
@@ -36,11 +36,11 @@ class Carriers:
     """
 
     asked: dict[int, int]
-    pieces: dict[int, int] = field(default_factory=dict)
-    merged: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
-    into: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
-    lane: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
-    start_ns: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    pieces: dict[int, int] = msgspec.field(default_factory=dict)
+    merged: Rows = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
+    into: Rows = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
+    lane: Rows = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
+    start_ns: Rows = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def find_carriers(views: Views) -> tuple[Activities, Carriers]:
@@ -154,9 +154,7 @@ def _joined(
 def _selected(table: Activities, keep: Mask, place: Rows) -> Activities:
     """The table of some rows; nothing refers to the others, which are device work."""
     columns = {}
-    for item in fields(table):
-        column = getattr(table, item.name)
-        if item.name in _REFERENCES:
-            column = np.where(column == NO_ROW, NO_ROW, place[column])
-        columns[item.name] = column if item.name in _LISTS else column[keep]
+    for name, column in asdict(table).items():
+        moved = np.where(column == NO_ROW, NO_ROW, place[column]) if name in _REFERENCES else column
+        columns[name] = moved if name in _LISTS else moved[keep]
     return Activities(**columns)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.definitions import CollectiveType, NodeType
@@ -39,8 +40,7 @@ from chakra_et.shown import several
 _SHOWN: Final = 3
 
 
-@dataclass
-class Communications:
+class Communications(msgspec.Struct):
     """Communications by activity row.
 
     A kernel that carries several has a row for the first of them; the others have the rows behind
@@ -65,8 +65,7 @@ class Communications:
         return replace(self, by_row=moved)
 
 
-@dataclass
-class Communication:
+class Communication(msgspec.Struct):
     """The facts of an activity, resolved: type of node and collective, bytes, group, peers.
 
     `candidates` are the groups that it is one of, where nothing tells which.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from chakra_et.model import ProcessGroup
@@ -15,16 +15,15 @@ DEFAULT: Final = "0"
 """The name that PyTorch gives to the group of all ranks."""
 
 
-@dataclass
-class GroupTable:
+class GroupTable(msgspec.Struct):
     """Groups by name, and names by the numbers that older traces have in place of names."""
 
     rank: int | None
     world_size: int | None
-    groups: dict[str, ProcessGroup] = field(default_factory=dict)
-    names_by_number: dict[int, str] = field(default_factory=dict)
-    sizes_by_number: dict[int, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    groups: dict[str, ProcessGroup] = msgspec.field(default_factory=dict)
+    names_by_number: dict[int, str] = msgspec.field(default_factory=dict)
+    sizes_by_number: dict[int, int] = msgspec.field(default_factory=dict)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
     def add(self, group: ProcessGroup) -> None:
         """Take in a group; of two accounts the one that lists the members wins."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from chakra_et.columns import NO_ROW
 from chakra_et.definitions import CollectiveType, NodeType

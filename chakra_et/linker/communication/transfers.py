@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from chakra_et.columns import NO_ROW
 from chakra_et.definitions import CollectiveType, NodeType
@@ -22,8 +23,7 @@ _OUTER: Final = 4
 """How far around the operation that asked one is looked for that names the process group."""
 
 
-@dataclass
-class Transfers:
+class Transfers(msgspec.Struct):
     """What could not be decided about transfers.
 
     `open_groups` are the groups that one may be of, by row, where nothing tells which. `account` is
@@ -31,7 +31,7 @@ class Transfers:
     whose other side is told by times alone.
     """
 
-    open_groups: dict[int, Names] = field(default_factory=dict)
+    open_groups: dict[int, Names] = msgspec.field(default_factory=dict)
     account: Account | None = None
     guessed: int = 0
 

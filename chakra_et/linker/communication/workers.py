@@ -8,9 +8,9 @@ something inside that: ids are given in one order for the whole process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, distinct
@@ -24,8 +24,7 @@ _WAITING: Final = "::wait_tensor"
 """How names of operations end that return when a transfer has filled a tensor."""
 
 
-@dataclass
-class Workers:
+class Workers(msgspec.Struct):
     """`transfers` are the outermost activities of threads that only communicate, and those that
     run beside the thread that asked for them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from chakra_et.codes import among, distinct
 from chakra_et.columns import NO_ROW, Rows, no_rows
@@ -26,8 +26,7 @@ def _none(evidence: Evidence) -> EdgeList:
     return EdgeList.by(evidence, no_rows(), no_rows())
 
 
-@dataclass
-class DeviceWaits:
+class DeviceWaits(msgspec.Struct):
     """Edges into calls that waited, behind blocking copies, and to other streams.
 
     `table` has the joins that stand in them. `scopes` says what a call waits for, by its row;
@@ -35,10 +34,10 @@ class DeviceWaits:
     """
 
     table: Activities
-    syncs: EdgeList = field(default_factory=lambda: _none(Evidence.SYNC_RECORD))
-    copies: EdgeList = field(default_factory=lambda: _none(Evidence.SYNC_COPY))
-    events: EdgeList = field(default_factory=lambda: _none(Evidence.EVENT_RECORD))
-    scopes: dict[int, str] = field(default_factory=dict)
+    syncs: EdgeList = msgspec.field(default_factory=lambda: _none(Evidence.SYNC_RECORD))
+    copies: EdgeList = msgspec.field(default_factory=lambda: _none(Evidence.SYNC_COPY))
+    events: EdgeList = msgspec.field(default_factory=lambda: _none(Evidence.EVENT_RECORD))
+    scopes: dict[int, str] = msgspec.field(default_factory=dict)
     recorded: bool = False
 
     def take_syncs(self, syncs: EdgeList) -> None:

@@ -7,9 +7,9 @@ leads into the activity after the call on its thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, distinct
@@ -26,8 +26,7 @@ from chakra_et.model import EdgeKind
 from chakra_et.recording import DeviceTrace, Kind, Recording, Role
 
 
-@dataclass
-class _Found:
+class _Found(msgspec.Struct):
     """Edges as they are found: device work, the call that waited, and the evidence."""
 
     source: list[int]

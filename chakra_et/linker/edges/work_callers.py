@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.columns import NO_ROW, Rows
@@ -18,8 +18,7 @@ _EARLY_ERA: Final = 0.9
 """Share of device work whose External id is its correlation id, as up to torch 2.2."""
 
 
-@dataclass
-class Attribution:
+class Attribution(msgspec.Struct):
     """How device work without a call found its operation, and what External ids say of the rest."""
 
     by_id: int

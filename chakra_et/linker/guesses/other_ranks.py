@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import distinct
@@ -27,8 +27,7 @@ ASKED: Final = 7
 """So many other ranks are asked."""
 
 
-@dataclass
-class History:
+class History(msgspec.Struct):
     """What one rank did, thread by thread, and the guesses about it.
 
     `row` is the row of each activity in the table of its rank, `thread` who did it or launched it,
@@ -48,23 +47,21 @@ class History:
         return len(self.source)
 
 
-@dataclass
-class Guesses:
+class Guesses(msgspec.Struct):
     """All guesses of one rank, by the kind of edge."""
 
-    histories: dict[str, History] = field(default_factory=dict)
+    histories: dict[str, History] = msgspec.field(default_factory=dict)
 
 
-@dataclass
-class Verdict:
+class Verdict(msgspec.Struct):
     """What other ranks say of a rank's guesses, by kind of edge.
 
     `refuted` are pairs of rows, source and target of each guess that one refutes; `shown` is how
     many hold in all of them that have both ends.
     """
 
-    refuted: dict[str, Rows] = field(default_factory=dict)
-    shown: dict[str, int] = field(default_factory=dict)
+    refuted: dict[str, Rows] = msgspec.field(default_factory=dict)
+    shown: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def any_refuted(self) -> bool:

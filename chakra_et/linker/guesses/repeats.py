@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, codes, order_of
@@ -34,8 +34,7 @@ _CELLS: Final = 1 << 22
 """How many pairs of an edge and a step are looked at together."""
 
 
-@dataclass
-class Repeats:
+class Repeats(msgspec.Struct):
     """By activity the step that it is in and its number there, which is the same in all steps.
 
     `place[k, n]` is activity n of step k. All are `NO_ROW` where nothing is known.
@@ -167,8 +166,7 @@ def _of_launched(table: Activities, names: Rows, launcher: Rows, number: Rows) -
     number[rows] = int(number.max()) + 1 + found
 
 
-@dataclass
-class Tried:
+class Tried(msgspec.Struct):
     """How many guesses of a kind of edge other steps show, and how many they refute."""
 
     kind: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import codes, distinct
@@ -24,8 +24,7 @@ LONGER: Final = 1.2
 """From so many times its length on, a sequence may hold another one more than once."""
 
 
-@dataclass
-class Iterations:
+class Iterations(msgspec.Struct):
     """Where the short sequence stands: `places[i]` are begin and end in the long one.
 
     `chosen` is the place that is taken, `by` what favours it (None where nothing does), and `alike`

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, distinct
@@ -24,15 +24,14 @@ _ALIGNED: Final = 0.5
 """Share of host operations that must find their record for an alignment to be believed."""
 
 
-@dataclass
-class HostJoin:
+class HostJoin(msgspec.Struct):
     """`record[i]` is the profile's row for host node i, or `NO_ROW`; `by` says how it was found."""
 
     record: Rows
     by: str
     matched: int
     of: int
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 def join_views(recording: Recording, notes: Notes) -> HostJoin | None:

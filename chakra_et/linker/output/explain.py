@@ -6,9 +6,9 @@ kind rest on (`usual`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.linker.evidence import Codes, Evidence
@@ -29,8 +29,7 @@ _LABELS: Final = [evidence.label for evidence in Evidence]
 _BY_KIND: Final = np.array([_USUAL.get(kind, _NONE) for kind in EdgeKind], np.uint8)
 
 
-@dataclass(frozen=True)
-class Explained:
+class Explained(msgspec.Struct, frozen=True):
     """An edge into a node; `evidence` is a label, or None where the trace does not tell."""
 
     source: int

@@ -7,9 +7,9 @@ the kernel's interval too; the attribute `same_kernel` says that it is one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
+import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from chakra_et.columns import NO_ROW, UNTIMED, Rows, count_up, no_rows
 from chakra_et.linker.activities import Activities, with_joins
@@ -19,8 +19,7 @@ from chakra_et.linker.time.own_time import OwnTime
 from chakra_et.linker.waits.joins import MANY
 
 
-@dataclass
-class Graph:
+class Graph(msgspec.Struct):
     """All that becomes nodes, in the order of these, and their edges and times.
 
     `further` are rows of further communications, `kernels` the rows of the kernels of these.
@@ -49,9 +48,9 @@ def with_further_nodes(
     lists = ("host_order", "beside", "rests")
     same = {name: getattr(table, name) for name in lists}
     longer = {
-        item.name: np.append(getattr(table, item.name), getattr(table, item.name)[kernels])
-        for item in fields(table)
-        if item.name not in ("host", *lists)
+        name: np.append(column, column[kernels])
+        for name, column in asdict(table).items()
+        if name not in ("host", *lists)
     }
     host = np.append(table.host, np.full(len(kernels), NO_ROW, np.int64))
     place = np.empty(len(table), np.int64)
@@ -66,11 +65,8 @@ def with_further_nodes(
         edges=[_beside(found, kernels, rows) for found in edges],
         own=OwnTime(
             **{
-                item.name: np.concatenate(
-                    (column, column[kernels], joined_at.get(item.name, nothing))
-                )
-                for item in fields(own)
-                for column in [getattr(own, item.name)]
+                name: np.concatenate((column, column[kernels], joined_at.get(name, nothing)))
+                for name, column in asdict(own).items()
             }
         ),
         further=rows,

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.columns import NO_ROW, Mask, Rows
@@ -37,8 +37,7 @@ RESTS: Final = "rests of work behind the last launch of a thread, or before a wa
 UNREADABLE: Final = "(unreadable)"
 
 
-@dataclass
-class Report:
+class Report(msgspec.Struct):
     """What one conversion read, joined, made and left out."""
 
     host: dict[str, Any] | None
@@ -50,23 +49,27 @@ class Report:
     joins: list[JoinTally]
     communication: list[dict[str, Any]]
     groups: list[ProcessGroup]
-    nodes: dict[str, int] = field(default_factory=dict)
-    edges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    nodes: dict[str, int] = msgspec.field(default_factory=dict)
+    edges: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """By kind: how many, and how many of them inferred."""
     work_categories: frozenset[str] = frozenset()
     """Categories of the profile that hold work on a device."""
     trace: dict[str, Any] | None = None
     """The ET that was the input, where that was one."""
     output: dict[str, Any] | None = None
-    evidence: dict[Evidence, int] = field(default_factory=dict)
-    added: dict[str, int] = field(default_factory=dict)
-    clocks: list[ClockOffset] = field(default_factory=list)
-    repairs: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    account: Account | None = field(default=None, repr=False)
+    evidence: dict[Evidence, int] = msgspec.field(default_factory=dict)
+    added: dict[str, int] = msgspec.field(default_factory=dict)
+    clocks: list[ClockOffset] = msgspec.field(default_factory=list)
+    repairs: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
+    account: Account | None = None
     """What other ranks of the run may need to know of this one; not part of the report as data."""
-    guesses: Guesses | None = field(default=None, repr=False)
+    guesses: Guesses | None = None
     """The same of its inferred edges, until the ranks have been held against each other."""
+
+    def __repr__(self) -> str:
+        edges = sum(count for count, _ in self.edges.values())
+        return f"<Report: {sum(self.nodes.values())} nodes, {edges} edges>"
 
     @property
     def device_events(self) -> Tally:

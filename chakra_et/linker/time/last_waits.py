@@ -6,9 +6,9 @@ the last operation ends: if that is soon after the transfer, the thread waited f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import distinct
@@ -22,8 +22,7 @@ LEFT_NS: Final = 1_000_000
 may have done so meanwhile."""
 
 
-@dataclass
-class LastWaits:
+class LastWaits(msgspec.Struct):
     """Waits at the ends of threads: of lane `lanes[k]` behind activity `after[k]`.
 
     What is left of the thread begins when the transfer has ended.

@@ -7,8 +7,7 @@ What waited begins when its wait was over; the wait belongs to nobody.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.codes import order_of
@@ -24,8 +23,7 @@ from chakra_et.recording import DeviceTrace, Recording
 from chakra_et.shown import several
 
 
-@dataclass
-class OwnTime:
+class OwnTime(msgspec.Struct):
     """By activity: where its own time begins and ends, and how long after what it waits for.
 
     `lag_ns` is that time for work of a device or of a worker thread, where the front end explains

@@ -7,8 +7,7 @@ from the end of the outermost of these on it is nobody's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, search_rows
@@ -18,8 +17,7 @@ from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
 
 
-@dataclass
-class Moments:
+class Moments(msgspec.Struct):
     """The timelines of all host threads, cut where the owner changes, by lane and time.
 
     Piece i of thread `lane[i]` runs from `begin_ns[i]` to the next piece, or for ever.

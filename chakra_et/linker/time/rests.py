@@ -7,10 +7,11 @@ what a thread does at its end when a transfer is over for which it has waited.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
+import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from chakra_et.codes import among
 from chakra_et.columns import NEVER, NO_ROW, Rows, no_rows
@@ -29,8 +30,7 @@ _WAITS: Final = (Kind.WAIT_STREAM, Kind.WAIT_DEVICE, Kind.WAIT_EVENT, Kind.FREE)
 """What a call that holds up its thread does."""
 
 
-@dataclass
-class Rests:
+class Rests(msgspec.Struct):
     """Rests of threads: each follows the call `after[k]`, from `begin_ns[k]` to `end_ns[k]`."""
 
     after: Rows
@@ -132,8 +132,8 @@ def with_rests(table: Activities, rests: Rests) -> Activities:
     order = np.insert(table.host_order, place[rests.after] + 1, new)
     lists: dict[str, Any] = {"host_order": order, "beside": table.beside, "rests": new}
     columns: dict[str, Any] = {
-        item.name: np.append(getattr(table, item.name), rows.get(item.name, none))
-        for item in fields(table)
-        if item.name not in lists
+        name: np.append(column, rows.get(name, none))
+        for name, column in asdict(table).items()
+        if name not in lists
     }
     return Activities(**columns, **lists)

@@ -7,10 +7,10 @@ launched before, other than on the waiting stream, if that had ended before the 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.columns import NEVER, NO_ROW, Rows
 from chakra_et.linker.activities import Activities

@@ -5,8 +5,7 @@ That is its last work and, if it was made to wait for an event since, what it wa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 
 from chakra_et.columns import NEVER, NO_ROW
@@ -20,8 +19,7 @@ Stream = tuple[int, int]
 """Device and stream number; the stream may have run nothing."""
 
 
-@dataclass
-class StreamWait:
+class StreamWait(msgspec.Struct):
     """A recorded wait of a stream: when it was asked for, when work was launched there next."""
 
     asked: int
@@ -31,12 +29,11 @@ class StreamWait:
     evidence: Evidence
 
 
-@dataclass
-class Given:
+class Given(msgspec.Struct):
     """Streams as hosts see them: what they were given, waits for events included."""
 
     launched: Launched
-    waits: dict[Stream, list[StreamWait]] = field(default_factory=dict)
+    waits: dict[Stream, list[StreamWait]] = msgspec.field(default_factory=dict)
 
     def by(self, stream: Stream, time: int) -> list[int]:
         """The work that must have ended for a stream to have done what it was given by a time."""

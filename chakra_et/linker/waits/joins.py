@@ -8,9 +8,9 @@ once, where calls times streams edges would say no more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, distinct
@@ -27,8 +27,7 @@ MANY: Final = 16
 """A join stands between more than this many nodes and more than this many that wait for them."""
 
 
-@dataclass
-class Joins:
+class Joins(msgspec.Struct):
     """`end_ns[j]` is when all that join j waits for has ended, `chain[j]` numbers its device.
 
     `edges` lead into joins, from join to join and from joins into calls; row `first + j` is join j.

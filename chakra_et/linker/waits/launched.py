@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.columns import NEVER, NO_ROW, UNTIMED, Rows
@@ -15,8 +15,7 @@ from chakra_et.recording import DeviceTrace
 _TIME_BITS: Final = 50
 
 
-@dataclass
-class Launched:
+class Launched(msgspec.Struct):
     """Device work by stream, with the time at which each piece had been launched.
 
     `work` lists the rows of the activity table by lane and start; `lane` is ascending, `when`

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.codes import order_of
@@ -11,8 +10,7 @@ from chakra_et.columns import EVER, Rows
 from chakra_et.linker.activities import Activities
 
 
-@dataclass
-class StreamOrder:
+class StreamOrder(msgspec.Struct):
     """Device work by stream and start, and how many neighbours on a stream overlap in time."""
 
     order: Rows

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among
@@ -22,8 +22,7 @@ SLACK_NS: Final = 10_000
 """
 
 
-@dataclass
-class WaitCalls:
+class WaitCalls(msgspec.Struct):
     """Calls that wait or record, in order of time: one entry of each column for each call.
 
     `call` is the row of the activity table, `kind` one of `Kind`. `recorded` tells whether the

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from dataclasses import replace
 
 from chakra_et.codes import among, distinct
 from chakra_et.columns import Mask, Rows
@@ -24,8 +25,7 @@ _DEEPEST: Final = 64
 _SHOWN: Final = 8
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """Which annotations to keep, with all that lies within them.
 
     It is an `annotation` by name, else the profiler's steps from `first` to `last`.

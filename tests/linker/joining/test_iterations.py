@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from accounts import converted
 from hypothesis import given
 from hypothesis import strategies as st
+from dataclasses import replace
 from recordings import BACKWARD, HostRecording, Profile
 
 from chakra_et import Conversion, LinkError

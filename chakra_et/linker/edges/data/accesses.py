@@ -6,12 +6,13 @@ what none of them does for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict
 
 from chakra_et.codes import codes, order_of
 from chakra_et.columns import NEVER, NO_ROW, Mask, Rows, count_up
@@ -27,8 +28,7 @@ _IN_PLACE: Final = frozenset({CollectiveType.ALL_REDUCE, CollectiveType.BROADCAS
 """Collectives that leave their result in what they are given."""
 
 
-@dataclass
-class Accesses:
+class Accesses(msgspec.Struct):
     """One entry of each column for each access of an operation to memory, in order of time.
 
     `node` is the row of the host trace, `memory` numbers storages (of one device), `begin` and
@@ -51,7 +51,7 @@ class Accesses:
 
     def select(self, chosen: Rows) -> Accesses:
         """Some of the accesses."""
-        return Accesses(**{name: column[chosen] for name, column in vars(self).items()})
+        return Accesses(**{name: column[chosen] for name, column in asdict(self).items()})
 
 
 def find_accesses(host: HostTrace, actors: Actors, tree: CallTree, work: OperationWork) -> Accesses:
@@ -94,11 +94,11 @@ def _by_kernel(
         "generated": actors.generated,
         "asking": actors.asking,
         "launches": work.launches,
-        **vars(tree),
+        **asdict(tree),
     }
-    operators = {name: column.ravel() for name, column in vars(actors.operators).items()}
+    operators = {name: column.ravel() for name, column in asdict(actors.operators).items()}
     found = module.find_accesses(
-        nodes, operators, vars(tensors) | {"memory": memory}, len(memory), work.known
+        nodes, operators, asdict(tensors) | {"memory": memory}, len(memory), work.known
     )
     numbers, flags = found[:4], [flag.view(np.bool_) for flag in found[4:]]
     return Accesses(*numbers, *flags)
@@ -109,8 +109,7 @@ def _memory(tensors: Tensors) -> Rows:
     return codes(tensors.storage * max(len(tensors.devices), 1) + tensors.device)
 
 
-@dataclass
-class Actors:
+class Actors(msgspec.Struct):
     """Which host nodes read and write, and what is known of them beside their schema.
 
     These have a schema, communicate, or are generated kernels; labels, and the wrappers of the
@@ -163,8 +162,7 @@ class Actors:
         return known | self.records | self.spans | self.generated
 
 
-@dataclass
-class _Uses:
+class _Uses(msgspec.Struct):
     """The tensors of operations: one entry of each column for each, inputs first."""
 
     actors: Actors

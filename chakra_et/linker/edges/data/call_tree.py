@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.columns import NO_ROW, Mask, Rows, count_up
 from chakra_et.graph import Adjacency
 
 
-@dataclass
-class CallTree:
+class CallTree(msgspec.Struct):
     """One entry of each column for each host node.
 
     What node n calls, directly or not, has the positions from `position[n] + 1` to `end[n]`, that

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import order_of
@@ -15,8 +15,7 @@ _DEEPEST: Final = 64
 """How many callers up the operation of a launch is looked for."""
 
 
-@dataclass
-class OperationWork:
+class OperationWork(msgspec.Struct):
     """For each host node the device work that it launched first and last, or `NO_ROW`.
 
     Work belongs to the innermost operation around its launch; what is launched under a label inside

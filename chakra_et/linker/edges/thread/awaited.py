@@ -8,8 +8,7 @@ function of autograd that communicates) or outside of all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, order_of, search_rows
@@ -18,8 +17,7 @@ from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.workers import Workers, around
 
 
-@dataclass
-class Awaited:
+class Awaited(msgspec.Struct):
     """`goes_on[k]` is what its thread did next when `transfers[k]` had ended, for which it waited.
 
     That is at place `places[k]` of the host order. The thread is `idle[k]` if it did nothing when

@@ -7,8 +7,7 @@ same, and then it names none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from chakra_et.codes import codes, order_of, row_keys
@@ -22,8 +21,7 @@ from chakra_et.model import EdgeKind
 from chakra_et.recording import DeviceTrace, HostTrace, Role
 
 
-@dataclass
-class ForwardBackward:
+class ForwardBackward(msgspec.Struct):
     """`forward[a]` is the operation that backward operation a follows, or `NO_ROW`.
 
     `by[a]` is the `Evidence` of that: `THREAD_FLOW`, `THREAD_SEQUENCE` or `THREAD_NAMES`.

@@ -9,9 +9,9 @@ which a worker thread of a backend has nothing to transfer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from chakra_et.codes import among, begins, distinct, order_of, search_rows
@@ -31,8 +31,7 @@ WAKE_NS: Final = 200_000
 """A thread that waited goes on this soon after what it waited for has ended, at the latest."""
 
 
-@dataclass
-class HostTime:
+class HostTime(msgspec.Struct):
     """What the timeline of each host thread is made of.
 
     `end_ns[a]` is the end of activity a's own time. `waiting` lists the activities that start
@@ -148,8 +147,7 @@ def _cut(table: Activities, line: _Timeline, workers: Workers, before: Rows) -> 
     return end_ns
 
 
-@dataclass
-class _Timeline:
+class _Timeline(msgspec.Struct):
     """The host order with neighbours: which places are the `first` and the `last` of their thread,
     when the next one starts there (0 for the last), and from when the thread was idle until then.
     """
@@ -217,8 +215,7 @@ def _latest(lane: Rows, values: Rows, limits: Rows) -> Rows:
     return np.where(place >= first, ordered[np.maximum(place, 0)], UNTIMED)
 
 
-@dataclass
-class _Gaps:
+class _Gaps(msgspec.Struct):
     """Places in the host order that begin after a wait of their thread, or that begin a thread.
 
     The thread of `places[k]` waited for `lanes[k]`, and `told[k]` says whether ids tell that. What
