@@ -25,7 +25,6 @@ from chakra_et.linker.window import Window, cut_device, cut_host, window
 from chakra_et.model import Trace, TraceSet
 from chakra_et.pairing import Pair
 from chakra_et.recording import DeviceTrace, HostTrace
-from chakra_et.rewriting import check_rewritten, rewrite_report
 
 PathLike: TypeAlias = "str | Path"
 
@@ -88,6 +87,8 @@ class Conversion(msgspec.Struct):
             "edges": len(self.trace.edges),
         }
         if self.report.trace is not None and output.is_file():
+            from chakra_et.rewriting import check_rewritten
+
             check_rewritten(self.report, self.trace, output)
 
 
@@ -199,6 +200,8 @@ def _convert_whole(given: Input, pair: Pair, options: Options, judged: bool) -> 
             raise ChakraError(
                 "--rank is for recordings", path=given.path, remedy="An ET keeps its own rank."
             )
+        from chakra_et.rewriting import rewrite_report
+
         return Conversion(rewrite_report(given, content), kept=content)
     linked = link(
         content, pair.asked, named_rank=pair.rank, aligned=options.align_clocks, judged=judged

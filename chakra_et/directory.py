@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from chakra_et.conversion import Conversion, Options, PathLike, convert_one
+from chakra_et.conversions import Conversions, with_others
 from chakra_et.errors import ChakraError
-from chakra_et.io.cores import usable_cores
-from chakra_et.io.memory import available_bytes
 from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.io.protected import inputs_protected, refuse_input
-from chakra_et.jobs.crew import Crew, Result, Step, local_executor
-from chakra_et.jobs.executors import Executor, Workers
-from chakra_et.jobs.failures import Failure, failures_of, first_error, unread_ranks
-from chakra_et.jobs.job import Job, elsewhere
-from chakra_et.jobs.parts import Parts
-from chakra_et.jobs.publish import numbered, publish_run
-from chakra_et.jobs.remote_parts import parts_of
-from chakra_et.jobs.shards import Merged, Shard, convert_shard, forget_shards, gather
-from chakra_et.jobs.together import conversions_of, convert_together, learned
 from chakra_et.linker.window import window
 from chakra_et.pairing import Pair, find_pairs
-from chakra_et.search import PassedOver, told_passed_over
-from chakra_et.urls import shown_path, url_of
+
+if TYPE_CHECKING:
+    from chakra_et.jobs.crew import Step
+    from chakra_et.jobs.executors import Executor
 
 _SHOWN: Final = 5
 """So many pairs are named in an error."""
 _FILE_SUFFIXES: Final = (".et", ".json", ".gz", ".zst")
-
-
-class Conversions(list[Conversion]):
-    """The conversions of a run, the ranks that failed, and the files that were no part of it."""
-
-    def __init__(
-        self,
-        conversions: Iterable[Conversion],
-        passed_over: list[PassedOver],
-        failures: Sequence[Failure] = (),
-    ) -> None:
-        super().__init__(conversions)
-        self.passed_over = passed_over
-        self.failures = list(failures)
 
 
 def convert_files(
@@ -106,28 +83,24 @@ def convert_files(
     with inputs_protected(*(file.path for pair in pairs for file in pair.files)):
         if target is not None and names_a_file(target):
             _expect_one(pairs, "this names one file", target)
-            return _with_others([_convert_to_file(target, pairs[0], options)], others)
-        parts = None if target is None else parts_of(target, prefix)
-        unread: list[Failure] = []
-        if parts is not None and (keep_going or shard is not None):
-            pairs, others, unread = unread_ranks(pairs, others)
-        work = [Job(pair, options, parts, resume) for pair in pairs]
-        if executor is not None:
-            work = [elsewhere(job) for job in work]
-        with _crew(work, executor, jobs, step) as crew:
-            if parts is None:
-                found = [c for c, _ in numbered(work, _all_of(work, crew)).values()]
-                return _with_others(found, others)
-            if shard is not None:
-                _expect_shared(parts.target)
-                mine, results = convert_shard(work, Shard.parse(shard), parts, crew, others, unread)
-                done = [c for result in results for c in conversions_of(result)]
-                return Conversions(done, others, failures_of(mine, results))
-            with _kept_for_later(parts):
-                results = convert_together(work, crew)
-                if not keep_going:
-                    first_error(work, results)
-                return _published(parts, prefix, Merged(work, results, others, unread), force)
+            return with_others([_convert_to_file(target, pairs[0], options)], others)
+        # One pair needs none of it, and starts sooner without.
+        from chakra_et.jobs.run import convert_run
+
+        return convert_run(
+            pairs,
+            others,
+            target,
+            options,
+            prefix=prefix,
+            jobs=jobs,
+            force=force,
+            step=step,
+            resume=resume,
+            keep_going=keep_going,
+            shard=shard,
+            executor=executor,
+        )
 
 
 def merge_shards(
@@ -145,66 +118,11 @@ def merge_shards(
     those of `convert_files`; the result is what it gives without shards, with `keep_going`. Raises
     ChakraError where shards are missing, and as `convert_files` does.
     """
-    parts = parts_of(Path(output), prefix)
-    with Workers(jobs or usable_cores(), available_bytes()) as workers:
-        crew = Crew(executor or workers, step or _nobody)
-        merged = gather(parts, crew)
-        with inputs_protected(*(file.path for job in merged.work for file in job.pair.files)):
-            merged.results = learned(merged.work, merged.results, crew)
-            found = _published(parts, prefix, merged, force)
-    forget_shards(parts)
-    return found
+    from chakra_et.jobs.run import merge_run
 
-
-def _published(parts: Parts, prefix: str, run: Merged, force: bool) -> Conversions:
-    """Publish all of a run that could be converted. Raises the first error where nothing could."""
-    failures = [*run.unread, *failures_of(run.work, run.results)]
-    named = numbered(run.work, run.results)
-    if not named:
-        raise failures[0].error
-    publish_run(parts, prefix, named, force)
-    return _with_others([conversion for conversion, _ in named.values()], run.others, failures)
-
-
-@contextmanager
-def _crew(
-    work: list[Job], executor: Executor | None, jobs: int | None, step: Step | None
-) -> Iterator[Crew]:
-    if executor is not None:
-        yield Crew(executor, step or _nobody)
-        return
-    with local_executor(work, jobs) as local:
-        yield Crew(local, step or _nobody)
-
-
-def _nobody(_done: int, _of: int) -> None:
-    """Nobody wants to hear."""
-
-
-def _all_of(work: list[Job], crew: Crew) -> list[Result]:
-    """What came of all jobs. Raises the first error."""
-    results = convert_together(work, crew)
-    first_error(work, results)
-    return results
-
-
-@contextmanager
-def _kept_for_later(parts: Parts) -> Iterator[None]:
-    """The parts of a run stay for `resume` if it is interrupted; after an error they go.
-
-    A directory that was made in vain goes, too.
-    """
-    made = not parts.target.exists()
-    make_directory(parts.target)
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, Exception) or not parts.any_done():
-            parts.discard_unpublished()
-        if made:
-            with suppress(OSError):  # Something is in it.
-                parts.target.rmdir()
-        raise
+    return merge_run(
+        Path(output), prefix=prefix, jobs=jobs, force=force, step=step, executor=executor
+    )
 
 
 def convert_directory(
@@ -212,17 +130,6 @@ def convert_directory(
 ) -> Conversions:
     """All ranks of a directory; options are those of `convert_files`."""
     return convert_files(directory, output_directory, **options)
-
-
-def _expect_shared(target: Path) -> None:
-    """Raises ChakraError where shards cannot meet."""
-    if url_of(target) is not None:
-        raise ChakraError(
-            "--shard needs a directory that all shards share",
-            path=shown_path(target),
-            remedy="Name a directory; --executor writes to a URL from many machines.",
-        )
-    make_directory(target)
 
 
 def names_a_file(output: Path) -> bool:
@@ -251,13 +158,3 @@ def _expect_one(pairs: list[Pair], problem: str, path: Path | None = None) -> No
         path=path,
         remedy="Name a directory, or give the files of one rank.",
     )
-
-
-def _with_others(
-    conversions: list[Conversion], others: list[PassedOver], failures: Sequence[Failure] = ()
-) -> Conversions:
-    """The conversions, the first of which tells of the files that were passed over."""
-    told = told_passed_over(others)
-    if told is not None:
-        conversions[0].report.warnings.append(told)
-    return Conversions(conversions, others, failures)

@@ -21,6 +21,7 @@ from chakra_et.io.guard import reading
 from chakra_et.io.source import plain_bytes
 from chakra_et.io.spool import is_opened
 from chakra_et.kernel import kernel
+from chakra_et.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from chakra_et.recording import DeviceTrace, HostTrace
@@ -33,16 +34,16 @@ LONG_BYTES: Final = 256 << 20
 """From here on, a window is read without holding the rest, which takes several readings."""
 Chosen: TypeAlias = Callable[[str], bool]
 """Tells by their names which annotations a window is of."""
-_LABELLED_RANK: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
+_LABELLED_RANK: Final = lazy_pattern(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
 _RANK_IN_NAME: Final = (
     # The end of a version number, as in `trace_1.0.2.json`, is no rank.
-    re.compile(r"(?<!\d\.\d)(?<!\d\.\d\d)\.(\d{1,9})\.(?:json|et)"),
-    re.compile(r"[-_](\d{1,9})\.(?:json|et)"),
+    lazy_pattern(r"(?<!\d\.\d)(?<!\d\.\d\d)\.(\d{1,9})\.(?:json|et)"),
+    lazy_pattern(r"[-_](\d{1,9})\.(?:json|et)"),
 )
-_PID_IN_NAME: Final = re.compile(r"_(\d{1,10})\.(?:[\w-]+\.)?\d{10,}\.pt\.trace\.json")
+_PID_IN_NAME: Final = lazy_pattern(r"_(\d{1,10})\.(?:[\w-]+\.)?\d{10,}\.pt\.trace\.json")
 """As torch's handler for TensorBoard has it: `HOST_PID.TIME.pt.trace.json`."""
-_AXIS_IN_NAME: Final = re.compile(r"-(TP|PP)-(\d{1,9})(?=[-.])")
-_RANK_FOLDER: Final = re.compile(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
+_AXIS_IN_NAME: Final = lazy_pattern(r"-(TP|PP)-(\d{1,9})(?=[-.])")
+_RANK_FOLDER: Final = lazy_pattern(r"rank[-_.]?(\d{1,9})", re.IGNORECASE)
 
 
 _OPTIONS: Final = {

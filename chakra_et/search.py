@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -13,12 +12,13 @@ import msgspec
 from chakra_et.converters.format import View
 from chakra_et.errors import ChakraError, FormatError
 from chakra_et.inputs import Input, open_input, rank_in_name
-from chakra_et.io.archive import members
+from chakra_et.io.beginnings import HEADER_BYTES, may_be_archive
 from chakra_et.io.remote import names_below
+from chakra_et.patterns import lazy_pattern
 from chakra_et.shown import number_of
 from chakra_et.urls import url_of
 
-_ET_NAME: Final = re.compile(r".*\.(et|eg)(\.gz|\.zst)?")
+_ET_NAME: Final = lazy_pattern(r".*\.(et|eg)(\.gz|\.zst)?")
 _PRECEDENCE: Final = ({View.HOST, View.DEVICE}, {View.BOTH}, {View.TRACE})
 """Of a directory, what comes first counts: the rest was made of it."""
 
@@ -76,10 +76,20 @@ def names_in(source: Path, skip: Path | None = None) -> list[str] | None:
         # Perhaps a file in an archive.
         return None
     try:
-        names = members(source) if source.is_file() else []
+        names = _members(source) if source.is_file() else []
     except OSError as error:
         raise ChakraError(f"cannot be read: {error.strerror or error}", path=source) from error
     return names if len(names) > 1 else None
+
+
+def _members(path: Path) -> list[str]:
+    """The names of the files in an archive; an empty list for any other file."""
+    with path.open("rb") as file:
+        if not may_be_archive(file.read(HEADER_BYTES)):
+            return []
+    from chakra_et.io.archive import members
+
+    return members(path)
 
 
 def trace_files(source: str | Path) -> dict[int, Path]:

@@ -6,13 +6,14 @@ in a list, sequences that steer a terminal, bytes that are no text.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
+
+from chakra_et.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-_BYTE: Final = re.compile("[\udc80-\udcff]")
+_BYTE: Final = lazy_pattern("[\udc80-\udcff]")
 
 
 def shown(text: str) -> str:

@@ -10,7 +10,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+from chakra_et.patterns import lazy_pattern
+
+_URL: Final = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 """One letter is a drive, not a scheme."""
 _LOCAL: Final = ("file", "local")
 

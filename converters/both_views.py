@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from chakra_et.converters.linked import with_own_times
 from chakra_et.converters.pytorch import own_nodes
 from chakra_et.recording import DeviceTrace, HostTrace, Recording
 
@@ -15,4 +14,8 @@ def recording_of(host: HostTrace | None, device: DeviceTrace | None) -> Recordin
     if host is None:
         return Recording(device=device)
     host = own_nodes(host, device)
-    return with_own_times(host) if device is None and host.is_timed else Recording(host, device)
+    if device is not None or not host.is_timed:
+        return Recording(host, device)
+    from chakra_et.converters.linked import with_own_times
+
+    return with_own_times(host)

@@ -8,6 +8,7 @@ from typing import Final
 
 from chakra_et.converters.format import Format, Head, Identity, View, number
 from chakra_et.io.wire_walk import fields_of
+from chakra_et.patterns import lazy_pattern
 
 WANTED: Final = "Expected a PyTorch host trace, a Kineto profile, or an ET (protobuf or JSON)."
 _RECORD: Final = "Record the run with PyTorch's profiler (export_chrome_trace) instead."
@@ -23,7 +24,7 @@ _LAYERS: Final = (
     "DIR` makes an ET of each rank of it."
 )
 _BATCH: Final = "`chakra generate text FILE --ranks N -o DIR` makes an ET of each rank of it."
-_LFS: Final = re.compile(
+_LFS: Final = lazy_pattern(
     rb"version https?://(?:git-lfs|hawser)\.github\.com/\S+\s(?:.*\n)*?size (\d{1,20})\b"
 )
 _ANNEX: Final = rb"\S{0,4096}/annex/objects/\S{1,4096}\s*\Z"
@@ -35,10 +36,10 @@ _PERFETTO: Final = (
 
 def _begins(name: str, pattern: bytes, remedy: str = WANTED) -> Format:
     """A format that is told by how its files begin."""
-    matcher = re.compile(pattern, re.DOTALL)
+    matcher = lazy_pattern(pattern, re.DOTALL)
 
     def recognise(head: Head) -> int | None:
-        return 0 if matcher.match(head.text) else None
+        return 0 if not head.is_json and matcher.match(head.text) else None
 
     return Format(name, View.NONE, recognise, remedy)
 

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from chakra_et.patterns import lazy_pattern
+
 _CONTROL_BYTES: Final = bytes(set(range(0x20)) - set(b"\t\n\r"))
 _FIRST_BYTES: Final = 128
 _TEXT_BYTES: Final = 1 << 16
@@ -111,7 +113,7 @@ class Format(msgspec.Struct, frozen=True):
 
 def json_keys(*patterns: bytes) -> Recogniser:
     """Recognises JSON objects by the first place where one of these patterns stands."""
-    keys = re.compile(b"|".join(b"(?:%b)" % pattern for pattern in patterns), re.DOTALL)
+    keys = lazy_pattern(b"|".join(b"(?:%b)" % part for part in patterns), re.DOTALL)
 
     def recognise(head: Head) -> int | None:
         if not head.is_json or head.text[:1] != b"{":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -11,8 +10,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-_THREE_DECIMALS: Final = re.compile(rb"(?:-?\d+\.\d{3}\n)*")
-_INTEGERS: Final = re.compile(rb"(?:-?\d+\n)*")
+from chakra_et.patterns import lazy_pattern
+
+_THREE_DECIMALS: Final = lazy_pattern(rb"(?:-?\d+\.\d{3}\n)*")
+_INTEGERS: Final = lazy_pattern(rb"(?:-?\d+\n)*")
 _LIMIT_NS: Final = 1 << 63
 
 

@@ -16,7 +16,7 @@ import typer
 
 from chakra_et.cli.docstrings import docstring_of
 from chakra_et.errors import ChakraError
-from chakra_et.io.cores import small_matrices
+from chakra_et.io.cores import load_numpy
 from chakra_et.io.fork import forks_allowed
 from chakra_et.io.memory import limit_memory, memory_limited, more_memory, size_in_bytes
 from chakra_et.io.protected import inputs_protected
@@ -173,8 +173,8 @@ def _without_verbs() -> typer.Typer:
 def _add(app: typer.Typer, verb: str) -> None:
     """Import a verb, and add it."""
     name, options = VERBS[verb]
-    with small_matrices():
-        module = import_module(f"chakra_et.cli.{name}")
+    load_numpy()
+    module = import_module(f"chakra_et.cli.{name}")
     kept = {key: getattr(module, value) for key, value in options.items()}
     command = getattr(module, command_name(verb))
     epilog, panel = _examples(module.EXAMPLES[verb]), group_of(verb)

@@ -24,7 +24,8 @@ from chakra_et.cli.targets import (
 from chakra_et.cli.terminal import console_for, plain_or_console, say
 from chakra_et.cli.window import AnnotationOption, StepsOption
 from chakra_et.conversion import Conversion, convert, trace_set
-from chakra_et.directory import Conversions, convert_files, names_a_file
+from chakra_et.conversions import Conversions
+from chakra_et.directory import convert_files, names_a_file
 from chakra_et.errors import ChakraError
 from chakra_et.io.output import is_standard_output, write_json
 from chakra_et.shown import number_of

@@ -11,7 +11,6 @@ from chakra_et.errors import ChakraError, OutputError
 from chakra_et.files import write
 from chakra_et.io.output import is_standard_output, make_directory
 from chakra_et.model import Trace
-from chakra_et.run_directory import run_directory
 from chakra_et.urls import url_of
 
 
@@ -34,6 +33,9 @@ def write_ranks(
         with working("writing"):
             write(next(iter(traces.values())), output)
         return
+    # Most commands write one file, and start sooner without.
+    from chakra_et.run_directory import run_directory
+
     with working("writing") as step, run_directory(output, prefix, force) as run:
         for done, (rank, trace) in enumerate(traces.items()):
             step(done, len(traces))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,9 +18,10 @@ from chakra_et.cli.terminal import (
     size,
 )
 from chakra_et.conversion import Conversion
-from chakra_et.directory import Conversions
+from chakra_et.conversions import Conversions
 from chakra_et.linker.output.report import Report
 from chakra_et.linker.tallies import Tally
+from chakra_et.patterns import lazy_pattern
 from chakra_et.search import told_passed_over
 from chakra_et.shown import number_of
 from chakra_et.urls import shown_path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _WARNINGS_SHOWN: Final = 5
 _JOINED_SHOWN: Final = 3
 _RANKS_SHOWN: Final = 10
-_DIGITS: Final = re.compile(r"\d+")
+_DIGITS: Final = lazy_pattern(r"\d+")
 
 
 def show_conversions(

@@ -8,7 +8,6 @@ from typing import Annotated, TypeAlias
 import typer
 
 from chakra_et.errors import ChakraError
-from chakra_et.run_directory import is_part_of_a_name
 
 
 class Target(str, Enum):
@@ -44,7 +43,11 @@ HostTimeOption: TypeAlias = Annotated[
 
 
 def _part_of_a_name(prefix: str | None) -> str | None:
-    if prefix is not None and not is_part_of_a_name(prefix):
+    if prefix is None:
+        return None
+    from chakra_et.run_directory import is_part_of_a_name
+
+    if not is_part_of_a_name(prefix):
         raise ChakraError(
             f"--prefix {prefix!r} cannot be part of a file name",
             remedy="Name the directory with -o.",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from chakra_et.directory import Conversions
+    from chakra_et.conversions import Conversions
 
 TRACES: Final = "et"
 """The directory of the traces, in that of the recordings."""

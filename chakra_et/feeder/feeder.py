@@ -28,7 +28,7 @@ from chakra_et.feeder.scan import scan
 from chakra_et.feeder.table import FileTable, TraceTable
 from chakra_et.feeder.window import Window
 from chakra_et.files import read
-from chakra_et.io.archive import is_zip
+from chakra_et.io.beginnings import is_zip
 from chakra_et.io.source import blocks, head, read_all
 from chakra_et.io.stream import BLOCK_BYTES
 from chakra_et.model import EdgeKind, Metadata, Trace

@@ -19,6 +19,7 @@ from chakra_et.io.mend import COMMA, DEPTH, Mender, MendError
 from chakra_et.io.mend import STRAY as STRAY_COMMA
 from chakra_et.io.openings import Openings, first_key
 from chakra_et.io.repairs import Repairs
+from chakra_et.patterns import lazy_pattern
 
 ELEMENT_BYTES: Final = 1 << 26
 """A longer element is left out."""
@@ -31,11 +32,13 @@ VALUE: Final = "unreadable value between records"
 STRAY: Final = "text between records"
 OPEN_END: Final = "array without an end"
 
-_BETWEEN: Final = re.compile(rb"[\s,]*")
-_ARRAY_ENDS: Final = re.compile(rb'\]\s*,\s*"[^"\\\x00-\x1f]{1,200}"\s*:')
-_IN_LIST: Final = re.compile(rb"\[\s*\Z")
-_FOLLOWED: Final = re.compile(rb"\s*[,\]]")
-_END: Final = re.compile(rb'\}\s{0,64}(\])\s{0,64}(?:,\s{0,64}"[^"]{1,64}"\s{0,64}:|\}\s{0,64}\Z)')
+_BETWEEN: Final = lazy_pattern(rb"[\s,]*")
+_ARRAY_ENDS: Final = lazy_pattern(rb'\]\s*,\s*"[^"\\\x00-\x1f]{1,200}"\s*:')
+_IN_LIST: Final = lazy_pattern(rb"\[\s*\Z")
+_FOLLOWED: Final = lazy_pattern(rb"\s*[,\]]")
+_END: Final = lazy_pattern(
+    rb'\}\s{0,64}(\])\s{0,64}(?:,\s{0,64}"[^"]{1,64}"\s{0,64}:|\}\s{0,64}\Z)'
+)
 _PATIENCE: Final = 64
 _NOW_AND_THEN: Final = 16
 """After 64 elements in a row that are left out, only each 16th is tried to be mended."""

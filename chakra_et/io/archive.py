@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from chakra_et.errors import ChakraError, FormatError
+from chakra_et.io.beginnings import is_zip
 from chakra_et.io.packed import packed_file, packed_names
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.stream import BLOCK_BYTES, Stream
@@ -19,22 +20,6 @@ _BROKEN: Final = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError,
     OSError, ValueError, OverflowError,
 )  # fmt: skip
-
-
-def is_zip(start: bytes) -> bool:
-    """Whether a file that begins so is a zip archive."""
-    return start.startswith((b"PK\x03\x04", b"PK\x05\x06"))
-
-
-def is_tar(start: bytes) -> bool:
-    """Whether a file that begins so is a tar archive: its first header has the right sum."""
-    if len(start) < 512 or not start[0]:
-        return False
-    try:
-        told = int(start[148:156].split(b"\0")[0].strip() or b"x", 8)
-    except ValueError:
-        return False
-    return told == sum(start[:148]) + 8 * 0x20 + sum(start[156:512])
 
 
 def members(path: Path) -> list[str]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-import zstandard
-
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.stream import BLOCK_BYTES, Stream
+from chakra_et.patterns import lazy_pattern
 
 MAGIC_BYTES: Final = 4
 _SMALL_BYTES: Final = 1 << 8
-_SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+_SKIPPABLE: Final = lazy_pattern(rb"[\x50-\x5f]\x2a\x4d\x18")
 """The magic numbers of zstd frames that hold no content; some compressors begin with one."""
 
 
@@ -25,7 +23,11 @@ class Members:
     name: ClassVar[str]
     magic: ClassVar[bytes]
     input_bytes: ClassVar[int] = BLOCK_BYTES
-    broken: ClassVar[type[Exception]]
+
+    @staticmethod
+    def broken() -> type[Exception]:
+        """What a decompressor raises for damaged data."""
+        raise NotImplementedError
 
     def __init__(self, path: Path, file: Stream, repairs: Repairs | None) -> None:
         self._path = path
@@ -67,7 +69,7 @@ class Members:
                     return self._stop(f"the {self.name} data ends too early", cut)
                 try:
                     plain, data = self._decompress(member, data)
-                except self.broken as error:
+                except self.broken() as error:
                     return self._stop(f"damaged {self.name} data", "Copy the file again.", error)
                 if plain:
                     self._given += len(plain)
@@ -92,7 +94,11 @@ class Members:
 class Gzip(Members):
     """Members as in RFC 1952."""
 
-    name, magic, broken = "gzip", b"\x1f\x8b", zlib.error
+    name, magic = "gzip", b"\x1f\x8b"
+
+    @staticmethod
+    def broken() -> type[Exception]:
+        return zlib.error
 
     def _member(self) -> Any:
         return zlib.decompressobj(wbits=31)
@@ -105,7 +111,7 @@ class Gzip(Members):
 class Zstd(Members):
     """Frames as in RFC 8878."""
 
-    name, magic, broken = "zstd", b"\x28\xb5\x2f\xfd", zstandard.ZstdError
+    name, magic = "zstd", b"\x28\xb5\x2f\xfd"
     # The decoder returns all that its input expands to, up to 128 KiB for each 4 bytes.
     input_bytes = 1 << 11
 
@@ -114,7 +120,15 @@ class Zstd(Members):
         """Whether a frame begins with these bytes, be it one without content."""
         return super().begins(data) or bool(_SKIPPABLE.match(data))
 
+    @staticmethod
+    def broken() -> type[Exception]:
+        import zstandard
+
+        return zstandard.ZstdError
+
     def _member(self) -> Any:
+        import zstandard
+
         return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
 
     def _decompress(self, member: Any, data: bytes) -> tuple[bytes, bytes]:

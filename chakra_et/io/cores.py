@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib import import_module
 from typing import Final
 
 from chakra_et.io.cgroup import cgroup_cores
@@ -22,18 +21,19 @@ def usable_cores() -> int:
     return max(1, cores if given is None else min(cores, int(given)))
 
 
-@contextmanager
-def small_matrices() -> Iterator[None]:
-    """Within it, NumPy is loaded without threads for large matrices, which there are none of here.
+def load_numpy() -> None:
+    """Load NumPy before modules that import each other, without threads for large matrices.
 
-    Each of these threads waits in a loop, which takes as long as all else of loading NumPy.
-    Programs that are started later get the environment as it was.
+    There are no large matrices here, and each of these threads waits in a loop, which takes as long
+    as all else of loading NumPy. It is loaded from here, since deep within imports it may take half
+    as long again: CPython keeps its frames in chunks, and where one ends, each call maps the next
+    chunk and gives it back. Programs that are started later get the environment as it was.
     """
     if _BLAS in os.environ:
-        yield
+        import_module("numpy")
         return
     os.environ[_BLAS] = "1"
     try:
-        yield
+        import_module("numpy")
     finally:
         del os.environ[_BLAS]

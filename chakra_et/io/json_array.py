@@ -19,6 +19,7 @@ import msgspec
 
 from chakra_et.io.repairs import UnsoundError
 from chakra_et.io.text_buffer import Filling, TextBuffer
+from chakra_et.patterns import lazy_pattern
 
 P = TypeVar("P", bound=Sized)
 P_co = TypeVar("P_co", bound=Sized, covariant=True)
@@ -31,11 +32,11 @@ _NEAR_BYTES: Final = 1 << 14
 _OPENINGS: Final = 16
 """So many ways in which elements begin are remembered, the latest ones."""
 _LONGEST_WORD: Final = 16
-_OPENING: Final = re.compile(rb'\s*(\{\s*"[^"\\]{0,200}")')
-_BARE: Final = re.compile(rb"\s*\[")
-_END: Final = re.compile(rb"\s*\]")
-_BLANKS: Final = re.compile(rb"\s*")
-_COMMA: Final = re.compile(rb"\s*,\s*")
+_OPENING: Final = lazy_pattern(rb'\s*(\{\s*"[^"\\]{0,200}")')
+_BARE: Final = lazy_pattern(rb"\s*\[")
+_END: Final = lazy_pattern(rb"\s*\]")
+_BLANKS: Final = lazy_pattern(rb"\s*")
+_COMMA: Final = lazy_pattern(rb"\s*,\s*")
 # Numbers stay text: Python refuses to convert one of thousands of digits.
 WALKER: Final = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
 """Tells where a value ends; what it gives is of no use."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from chakra_et.patterns import lazy_pattern
 
 try:
     import fcntl
 except ImportError:  # Windows: nothing is locked, and nothing is taken away.
     fcntl = None  # type: ignore[assignment]
 
-_OURS: Final = re.compile(r"\.chakra-(\d+)-.")
+_OURS: Final = lazy_pattern(r"\.chakra-(\d+)-.")
 
 
 def temporary_prefix() -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from chakra_et.errors import ChakraError
 from chakra_et.io.cgroup import cgroup_bytes
+from chakra_et.patterns import lazy_pattern
 
 try:
     import resource
@@ -20,7 +21,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE: Final = lazy_pattern(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _LEAST_BYTES: Final = 1 << 26
 """With less than this left, no file is read on."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h has them

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from chakra_et.patterns import lazy_pattern
+
 QUOTE: Final = "unescaped quote in a string"
 ESCAPE: Final = "invalid escape in a string"
 CONTROL: Final = "control character in a string"
@@ -24,10 +26,10 @@ STRAY: Final = "extra comma"
 DEPTH: Final = 200
 """Deeper nesting than any producer writes is not followed."""
 
-_GAP: Final = re.compile(rb"[\x00-\x20]*")
-_SCALAR: Final = re.compile(rb'[^\x00-\x20,:\[\]{}"]+')
-_NUMBER: Final = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
-_NOT_A_NUMBER: Final = re.compile(rb"([+-]?)(nan|inf|infinity)\Z", re.IGNORECASE)
+_GAP: Final = lazy_pattern(rb"[\x00-\x20]*")
+_SCALAR: Final = lazy_pattern(rb'[^\x00-\x20,:\[\]{}"]+')
+_NUMBER: Final = lazy_pattern(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
+_NOT_A_NUMBER: Final = lazy_pattern(rb"([+-]?)(nan|inf|infinity)\Z", re.IGNORECASE)
 _WORDS: Final = {b"None": b"null", b"True": b"true", b"False": b"false"}
 _KEPT: Final = {b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
 _OTHER_CONTROL: Final = bytes(set(range(0x20)) - set(b"\t\n\r"))
@@ -35,16 +37,16 @@ _QUOTES: Final = 10_000
 _BACKSLASHES: Final = 4096
 _LONGEST: Final = 1 << 22
 """Bounds on the text of one value: more than any producer writes."""
-_CONTROL: Final = re.compile(rb"[\x00-\x1f]")
+_CONTROL: Final = lazy_pattern(rb"[\x00-\x1f]")
 _HEX: Final = rb"[0-9a-fA-F]{2}"
-_SPECIAL: Final = re.compile(
+_SPECIAL: Final = lazy_pattern(
     rb"\\u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|(?P<half>\\u[dD][89a-fA-F]" + _HEX
     + rb')|\\u[0-9a-fA-F]{4}|\\["\\/bfnrt]|(?P<escape>\\)|(?P<quote>")'
 )  # fmt: skip
 _SPACE: Final = rb"\s{0,64}"
 _ANY_KEY: Final = rb'(?:[^"\\\x00-\x1f]|\\[^\x00-\x1f]){0,80}'
-_AFTER_KEY: Final = re.compile(rb'"' + _SPACE + rb":")
-_AFTER_ITEM: Final = re.compile(
+_AFTER_KEY: Final = lazy_pattern(rb'"' + _SPACE + rb":")
+_AFTER_ITEM: Final = lazy_pattern(
     rb'"' + _SPACE + rb"(?:\]" + _SPACE + rb"(?:[,}\]]|\Z)|," + _SPACE + rb'[-"\d\[{tfnNI])'
 )
 

@@ -19,7 +19,8 @@ from chakra_et.io.ahead import FILL_BYTES, Ahead
 from chakra_et.io.apart import DEEP, OPEN_END, UNREADABLE, Apart, Segment
 from chakra_et.io.mend import Mender, MendError
 from chakra_et.io.openings import Openings, first_key
-from chakra_et.io.repairs import Repairs
+from chakra_et.io.repairs import QUOTED, Repairs
+from chakra_et.patterns import lazy_pattern
 
 T = TypeVar("T")
 
@@ -28,10 +29,9 @@ AROUND_BYTES: Final = 1 << 26
 
 SHAPE: Final = "record of an unexpected shape"
 SECOND: Final = "another document in the same file"
-QUOTED: Final = "number in quotes"
 AFTER: Final = "text after the document"
 
-_BARE: Final = re.compile(rb"\s*\[")
+_BARE: Final = lazy_pattern(rb"\s*\[")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _KEYS_OF_ELEMENTS: Final = 2
 _LOOK_BYTES: Final = 1 << 10

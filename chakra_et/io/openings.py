@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from chakra_et.patterns import lazy_pattern
+
 _KEYS: Final = 32
 """So many first keys are remembered."""
 _NO_VALUE: Final = rb"(?<!:\{)(?<!: \{)"
 """An object behind a colon is the value of a key; `_opens` knows other blanks between them. The
 brace comes before this, as what begins with a byte is found fastest."""
 _KEY: Final = rb'\s{0,64}"([^"\\\x00-\x1f]{1,200})"\s{0,64}:'
-_FIRST: Final = re.compile(rb"\s{0,64}\{" + _KEY)
+_FIRST: Final = lazy_pattern(rb"\s{0,64}\{" + _KEY)
 _FAR_BYTES: Final = 1 << 20
 """So far ahead openings that never close are counted."""
 

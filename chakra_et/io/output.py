@@ -1,20 +1,18 @@
-"""Outputs that are whole or not there."""
+"""Outputs that are whole or not there.
+
+What packs them, and what few of them need, is imported where it is used: a command starts sooner.
+"""
 
 from __future__ import annotations
 
-import gzip
 import os
-import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
-
-import zstandard
 
 from chakra_et.errors import OutputError
 from chakra_et.io.json_text import to_json
@@ -91,7 +89,7 @@ def _replaced(target: Path) -> Iterator[IO[bytes]]:
     if not place.parent.name.startswith(temporary_prefix()):
         # A directory of this run's own is new: nobody else can have left something there.
         clean(place.parent)
-    temporary = place.with_name(f"{temporary_prefix()}{secrets.token_hex(8)}.tmp")
+    temporary = place.with_name(f"{temporary_prefix()}{os.urandom(8).hex()}.tmp")
     # The system takes the bits of the umask away, which a program can only read by changing it.
     mode = _mode(place)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -111,6 +109,8 @@ def _replaced(target: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _uploaded(target: Path) -> Iterator[IO[bytes]]:
     """A temporary file that is copied to the store that `target` names when it is whole."""
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder, "output")
         with temporary.open("wb") as raw:
@@ -121,6 +121,8 @@ def _uploaded(target: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _written_through(target: Path) -> Iterator[IO[bytes]]:
     """A buffer that is copied to `target` when it is whole."""
+    import tempfile
+
     with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as raw:
         yield raw
         raw.seek(0)
@@ -183,6 +185,8 @@ def staging_directory(target: Path) -> Iterator[Path]:
     It goes away with what is left in it, and so does `target` if it was made in vain. An
     OutputError names the file by the place that it was to get.
     """
+    import tempfile
+
     made = not target.exists()
     make_directory(target)
     try:
@@ -266,10 +270,14 @@ def _cannot_be_written(path: Path, error: OSError) -> OutputError:
 @contextmanager
 def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
     if target.suffix == ".gz":
+        import gzip
+
         # No time stamp and no name inside: equal traces give equal files.
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as stream:
             yield stream  # type: ignore[misc]
     elif target.suffix == ".zst":
+        import zstandard
+
         with zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as writer:
             yield writer
     else:

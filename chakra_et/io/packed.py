@@ -8,7 +8,6 @@ int64 of its length. So a packed set reads like an archive of the files `trace.<
 
 from __future__ import annotations
 
-import re
 import zipfile
 import zlib
 from functools import partial
@@ -24,13 +23,14 @@ import zstandard
 from chakra_et.errors import FormatError
 from chakra_et.io.json_text import from_json
 from chakra_et.io.last_part import LastPart
+from chakra_et.patterns import lazy_pattern
 
 FORMAT: Final = "chakra-et packed set 1"
 TABLE: Final = "set.json"
 _BROKEN: Final = (
     zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError,
 )  # fmt: skip
-_FILE: Final = re.compile(r"trace\.(\d+)\.et")
+_FILE: Final = lazy_pattern(r"trace\.(\d+)\.et")
 _REMEDY: Final = "Write the set again, or copy it again."
 
 

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from chakra_et.errors import FormatError
 from chakra_et.io.json_array import ElementDecoder, InBrackets, JsonArray
-from chakra_et.io.mend import Mender, MendError
-from chakra_et.io.mended_array import AFTER, MendedArray
 from chakra_et.io.repairs import Repairs, UnsoundError
 from chakra_et.io.source import blocks, filling
 
 T = TypeVar("T", bound=msgspec.Struct)
 T_contra = TypeVar("T_contra", contravariant=True)
-
-MEMBER: Final = "metadata beyond repair"
-MISSING_END: Final = "metadata that was cut off"
-_FAILURES: Final = 100
-"""After so many members that cannot be read, no more are tried."""
-
-_WALKER: Final = json.JSONDecoder(strict=False)
-_MEMBER: Final = re.compile(rb'[\s,]*"([^"\\\x00-\x1f]{1,200})"\s{0,64}:\s{0,64}')
-_NEXT_MEMBER: Final = re.compile(rb',\s{0,64}(?="[^"\\\x00-\x1f]{1,200}"\s{0,64}:)')
 
 
 class Columns(Protocol[T_contra]):
@@ -117,6 +104,9 @@ def _read_sound(path: str | Path, layout: Layout[T], columns: C, repairs: Repair
 
 
 def _read_damaged(path: str | Path, layout: Layout[T], columns: C, repairs: Repairs) -> Records[C]:
+    from chakra_et.io.mended_array import MendedArray
+    from chakra_et.io.salvage import salvage
+
     of = _list_of(layout)
     keys = {item.encode_name for item in msgspec.structs.fields(layout.record)}
     array = MendedArray(
@@ -139,53 +129,6 @@ def _read_damaged(path: str | Path, layout: Layout[T], columns: C, repairs: Repa
 def _list_of(layout: Layout[T]) -> type[list[T]]:
     record: Any = layout.record
     return list[record]
-
-
-def salvage(text: bytes, repairs: Repairs) -> dict[str, Any]:
-    """The members of an object as far as they can be read, with repairs counted.
-
-    Offsets of what was mended are not known here: the text is put together from both ends.
-    """
-    at = text.find(b"{") + 1
-    if at == 0 or b"[" in text[: at - 1]:
-        return {}
-    found: dict[str, Any] = {}
-    failures = 0
-    # Latin-1 keeps one character for each byte; all marks of JSON are ASCII.
-    characters = text.decode("latin-1")
-    while match := _MEMBER.match(text, at):
-        try:
-            value, at = _value(text, characters, match.end(), repairs)
-        except MendError as error:
-            repairs.mend(MISSING_END if error.incomplete else MEMBER, None)
-            failures += 1
-            following = _NEXT_MEMBER.search(text, match.end())
-            if following is None or failures == _FAILURES:
-                return found
-            at = following.end()
-        else:
-            found[match[1].decode("utf-8", "replace")] = value
-    behind = text[at:].strip(b" \t\r\n,")
-    if not behind.startswith(b"}"):
-        repairs.mend(MISSING_END, None)
-    elif len(behind) > 1:
-        repairs.mend(AFTER, None, size=len(behind) - 1)
-    return found
-
-
-def _value(text: bytes, characters: str, at: int, repairs: Repairs) -> tuple[Any, int]:
-    """The value at a place, and where it ends. Raises MendError."""
-    try:
-        _, end = _WALKER.raw_decode(characters, at)
-        return msgspec.json.decode(text[at:end]), end
-    except (ValueError, RecursionError):
-        mended, end, done = Mender().mend(text, at)
-    for kind, _ in done:
-        repairs.mend(kind, None)
-    try:
-        return msgspec.json.decode(mended), end
-    except (ValueError, RecursionError):
-        raise MendError("not JSON") from None
 
 
 def missing_array(path: str | Path, layout: Layout[Any], remedy: str) -> FormatError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from chakra_et.errors import FormatError
+
+QUOTED: Final = "number in quotes"
 
 
 class UnsoundError(FormatError):

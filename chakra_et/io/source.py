@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from chakra_et.errors import ChakraError, FormatError
-from chakra_et.io.archive import is_tar, is_zip, open_tar, open_zip
+from chakra_et.io.beginnings import is_tar, is_zip
 from chakra_et.io.compression import Gzip, Zstd
 from chakra_et.io.guard import note_progress
 from chakra_et.io.memory import require
@@ -244,6 +244,8 @@ def _plain(
 ) -> Iterator[bytes]:
     """The content under all layers of compression and packing."""
     if is_zip(file.read(4)):
+        from chakra_et.io.archive import open_zip
+
         file.seek(0)
         stream, member = Stream(open_zip(path, file, member, repairs)), None
     else:
@@ -256,6 +258,8 @@ def _plain(
         elif Zstd.begins(start):
             stream = Stream(iter(Zstd(path, stream, repairs)))
         elif is_tar(start):
+            from chakra_et.io.archive import open_tar
+
             stream, member = Stream(open_tar(path, stream, member, repairs)), None
         elif is_zip(start):
             raise FormatError(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from chakra_et.patterns import lazy_pattern
+
 _IN_MEMORY_BYTES: Final = 1 << 26
 _STANDARD_INPUT: Final = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
-_OPENED: Final = re.compile(r"/dev/fd/\d+|/proc/self/fd/\d+")
+_OPENED: Final = lazy_pattern(r"/dev/fd/\d+|/proc/self/fd/\d+")
 _KEPT: Final[dict[str, Any]] = {}
 
 
@@ -24,6 +24,8 @@ def spooled(path: Path) -> BinaryIO:
     """All that comes through such a path, at its start; it is read to its end the first time."""
     name = str(path)
     if name not in _KEPT:
+        import tempfile
+
         kept = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115
         if name in _STANDARD_INPUT:
             shutil.copyfileobj(sys.stdin.buffer, kept)

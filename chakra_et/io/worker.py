@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from chakra_et.errors import ChakraError
 from chakra_et.io.answers import answer, received
-from chakra_et.io.cores import small_matrices
+from chakra_et.io.cores import load_numpy
 
 _CODE: Final = (
     # Ctrl-C reaches both; this one ends when the one that asked ends it.
@@ -88,15 +88,15 @@ def in_worker() -> bool:
 def serve() -> None:
     """Do what the other process asks for on standard input; answers go to standard output."""
     _SERVING.append(True)
-    with small_matrices():
-        while True:
-            try:
-                module, function, arguments = pickle.load(sys.stdin.buffer)
-            except EOFError:
-                return
-            error = value = None
-            try:
-                value = getattr(import_module(module), function)(*arguments)
-            except ChakraError as raised:
-                error = raised
-            answer(sys.stdout.buffer, error, value)
+    load_numpy()
+    while True:
+        try:
+            module, function, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        error = value = None
+        try:
+            value = getattr(import_module(module), function)(*arguments)
+        except ChakraError as raised:
+            error = raised
+        answer(sys.stdout.buffer, error, value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -14,10 +13,11 @@ from chakra_et.inputs import pid_in_name, rank_in_name
 from chakra_et.jobs.crew import Result
 from chakra_et.jobs.job import Job
 from chakra_et.pairing import Pair
+from chakra_et.patterns import lazy_pattern
 from chakra_et.search import PassedOver
 
-_DIGITS: Final = re.compile(r"\d+")
-_PROFILE: Final = re.compile(r"\.pt\.trace\.json(\.gz)?$")
+_DIGITS: Final = lazy_pattern(r"\d+")
+_PROFILE: Final = lazy_pattern(r"\.pt\.trace\.json(\.gz)?$")
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -9,7 +9,6 @@ publishes the run.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,10 +29,11 @@ from chakra_et.jobs.parts import Parts
 from chakra_et.jobs.states import mark_of, stamp_of
 from chakra_et.linker.window import Window
 from chakra_et.pairing import Pair
+from chakra_et.patterns import lazy_pattern
 from chakra_et.search import PassedOver
 from chakra_et.version import __version__
 
-_SHARD: Final = re.compile(r"(\d{1,6})/(\d{1,6})")
+_SHARD: Final = lazy_pattern(r"(\d{1,6})/(\d{1,6})")
 _NAMED: Final = 5
 
 

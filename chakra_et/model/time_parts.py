@@ -7,7 +7,6 @@ node with id 12, which called this one, and 57,000 ns nobody's; the rest is the 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,6 +19,7 @@ from chakra_et.columns import Rows
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.kernel import kernel
 from chakra_et.model.packed_values import JoinedTexts
+from chakra_et.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from chakra_et.model.nodes import Nodes
@@ -30,7 +30,9 @@ GAP: Final = -1
 _GAP: Final = "gap"
 _AS_LONG_AS_GAP: Final = np.uint64(100)
 _ANNOTATION: Final = "user_annotation"
-_PARTS: Final = re.compile(r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}")
+_PARTS: Final = lazy_pattern(
+    r"(?:(?:gap|[0-9]{1,20}):[0-9]{1,18} )*(?:gap|[0-9]{1,20}):[0-9]{1,18}"
+)
 _MANY: Final = 4096
 _KEPT: Final = "_time_parts_told"
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from chakra_et.definitions import CollectiveType, NodeType
+from chakra_et.patterns import lazy_pattern
 
 SEND: Final = NodeType.COMM_SEND
 RECV: Final = NodeType.COMM_RECV
@@ -14,7 +15,7 @@ RECV: Final = NodeType.COMM_RECV
 RECORD: Final = "record_param_comms"
 """How PyTorch calls its record of a collective or a message."""
 
-STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
+STEP: Final = lazy_pattern(r"ProfilerStep#(\d{1,18})")
 """How PyTorch's profiler calls a step, and its number."""
 
 NO_COMMUNICATION: Final = frozenset({"wait", "init", "start", "end", "coalesced"})
@@ -43,7 +44,7 @@ _FORMS: Final = (
 )  # fmt: skip
 """What is done with which tensors, behind the name of a collective: `all_to_all_v_single`."""
 
-_NAMED: Final = re.compile(f"(?P<name>{'|'.join(OPERATIONS)})(?:{'|'.join(_FORMS)})*")
+_NAMED: Final = lazy_pattern(f"(?P<name>{'|'.join(OPERATIONS)})(?:{'|'.join(_FORMS)})*")
 
 _IN_PLACE: Final = frozenset(
     {CollectiveType.ALL_REDUCE, CollectiveType.REDUCE, CollectiveType.BROADCAST}
@@ -60,24 +61,24 @@ WITHOUT_ROOT: Final = frozenset(
 )
 """Collectives of which a record tells the caller's place in the group, not that of a root."""
 
-ANNOTATION: Final = re.compile(
+ANNOTATION: Final = lazy_pattern(
     r"^(gloo|nccl|rccl|xccl|hccl|ucc|mpi|_?c10d(?:_functional(?:_autograd)?)?)::?(?P<name>\w+)"
 )
 """How a process group, or the framework, names one operation: `gloo:all_reduce`."""
 
-DEVICE_RANGE: Final = re.compile(r"^(nccl|rccl|xccl|hccl|ucc)::?\w")
+DEVICE_RANGE: Final = lazy_pattern(r"^(nccl|rccl|xccl|hccl|ucc)::?\w")
 """How a process group that communicates on the device names what it launches."""
 
-MESSAGE_RANGE: Final = re.compile(r"^\w+:(?:send|recv) \d+(?:->|<-)(?P<peer>\d{1,9})\b")
+MESSAGE_RANGE: Final = lazy_pattern(r"^\w+:(?:send|recv) \d+(?:->|<-)(?P<peer>\d{1,9})\b")
 """How a range names the places of both sides in their group: `nccl:recv 0<-1`."""
 
 HOST_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 """Process groups that communicate on the host, so that the span is the operation itself."""
 
-_FRAMEWORK: Final = re.compile(r"_?c10d\w*|\w*ccl|gloo|mpi|ucc")
+_FRAMEWORK: Final = lazy_pattern(r"_?c10d\w*|\w*ccl|gloo|mpi|ucc")
 """Namespaces of the framework's groups, and of their backends."""
 
-COMMUNICATION: Final = re.compile(
+COMMUNICATION: Final = lazy_pattern(
     r"record_param_comms$|(?:gloo|nccl|rccl|xccl|hccl|ucc|mpi):|_?c10d\w*::?"
     r"|[^:]+::\w*(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
 )
@@ -92,11 +93,11 @@ FUNCTIONAL: Final = "_c10d_functional"
 MESSAGES: Final = frozenset({"c10d::send", "c10d::recv_", "c10d::recv_any_source_"})
 """Operations that send or receive one message."""
 
-KERNEL: Final = re.compile(r"(?:void )?(?:nccl|rccl|hccl|msccl)\w*Kernel|hcom_\w", re.IGNORECASE)
+KERNEL: Final = lazy_pattern(r"(?:void )?(?:nccl|rccl|hccl|msccl)\w*Kernel|hcom_\w", re.IGNORECASE)
 """How names of communication kernels begin; HCCL calls its tasks `hcom_allReduce__520_0_1`."""
 
 _COLLECTIVE: Final = r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
-SUSPECT: Final = re.compile(
+SUSPECT: Final = lazy_pattern(
     rf"^(?!triton_).*?(?:cross_?device_?reduce|{_COLLECTIVE}|(?:internode|intranode)::|multimem_"
     r"|nvshmem|symm_mem|deep_?ep|quick_?reduce|userbuffers_)",
     re.IGNORECASE,
@@ -104,39 +105,39 @@ SUSPECT: Final = re.compile(
 """Kernels that communicate by themselves, by parts of their names. A compiler names kernels after
 all that they are fused of, what they only prepare or unpack, too."""
 
-COLLECTIVE_OPERATION: Final = re.compile(
+COLLECTIVE_OPERATION: Final = lazy_pattern(
     rf"^[^:#]+::(?!\w*(?:matmul|gemm|mm_))\w*?(?P<name>{_COLLECTIVE})"
 )
 """Operations of any library that are a collective: `vllm::all_reduce`. Those that also multiply are
 not: their inputs are not what they send."""
 
-KERNEL_OPERATION: Final = re.compile(
+KERNEL_OPERATION: Final = lazy_pattern(
     r"^hcom_(?P<task>allReduce|reduceScatter|reduce|allGather|broadcast|alltoall|send|receive)"
     r"|AllReduce|ReduceScatter|Reduce|AllGatherV?|Broadcast|All[Tt]oAll"
 )
 """What a communication kernel does, where its name tells; SendRecv and Generic do not."""
 
-KERNEL_DTYPE: Final = re.compile(
+KERNEL_DTYPE: Final = lazy_pattern(
     r"(?:AllReduce|ReduceScatter|Reduce)_(?:[A-Z0-9]+_)*"
     r"(?:Sum|Prod|Min|Max|MinMax|Avg|PreMulSum|SumPostDiv)_+(?:nv_|hip_|rccl_)?"
     r"(?P<dtype>[a-z][a-z0-9]*)"
 )
 """The type of the elements that a kernel reduces; kernels that only move data work on bytes."""
 
-KERNEL_RANKS: Final = re.compile(
+KERNEL_RANKS: Final = lazy_pattern(
     r"cross_device_reduce\w*<(?P<dtype>[^<>,]*),(?:[^<>]*,)?\s*(?P<ranks>[0-9]{1,3})\b"
 )
 """The elements and how many ranks a kernel is made for: `cross_device_reduce_1stage<half, 2>`."""
 
-_BITS_IN_NAME: Final = re.compile(
+_BITS_IN_NAME: Final = lazy_pattern(
     r"(?:torch\.|at::|c10::|_{0,2}(?:nv|hip|rccl)_|nccl|k)?"
     r"(?:q?u?int|bits|float|fp|bfloat|bfp?|complex|[fiu])(?P<bits>[0-9]{1,3})"
     r"(?:\w*?x(?P<packed>[0-9]{1,2})|\w*)"
 )
 """Types that tell their width: `int64_t`, `c10::BFloat16`, `f8e4m3`, `Float4_e2m1fn_x2`."""
 _WIDTHS: Final = (8, 16, 32, 64, 128)
-_COMPLEX: Final = re.compile(r"(?:c10::)?complex<?(?P<part>[^<>]+)>?")
-_TENSOR: Final = re.compile(r"tensor\((?P<dtype>[^()]*)\)")
+_COMPLEX: Final = lazy_pattern(r"(?:c10::)?complex<?(?P<part>[^<>]+)>?")
+_TENSOR: Final = lazy_pattern(r"tensor\((?P<dtype>[^()]*)\)")
 _QUALIFIERS: Final = frozenset({"int", "signed", "unsigned"})
 _NAMED_BYTES: Final[dict[str, int]] = {
     "bool": 1, "byte": 1, "char": 1, "short": 2, "": 4, "long": 8, "long long": 8,

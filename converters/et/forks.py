@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import numpy as np
 
 from chakra_et.definitions import Kind, NodeType
 from chakra_et.model import Trace
+from chakra_et.patterns import lazy_pattern
 
-_PREFIX: Final = re.compile(r"(MEM_LOAD|MEM_STORE|COMP|COMM_SEND|COMM_RECV|COMM_COLL)_NODE")
+_PREFIX: Final = lazy_pattern(r"(MEM_LOAD|MEM_STORE|COMP|COMM_SEND|COMM_RECV|COMM_COLL)_NODE")
 _SHIFTED: Final = {
     4: NodeType.COMP,
     5: NodeType.COMP,

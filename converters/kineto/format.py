@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from chakra_et.converters.format import Format, Head, Identity, View, json_keys, number
+from chakra_et.patterns import lazy_pattern
 
 _OBJECT: Final = json_keys(
     rb'"traceEvents"\s*:', rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds)"\s*:'
 )
-_BARE_EVENTS: Final = re.compile(rb'\[\s*(\]|\{.*?"ph"\s*:)', re.DOTALL)
-_PID: Final = re.compile(
+_BARE_EVENTS: Final = lazy_pattern(rb'\[\s*(\]|\{.*?"ph"\s*:)', re.DOTALL)
+_PID: Final = lazy_pattern(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|cuda_driver)"'
     rb'[^{}]*?"pid"\s*:\s*"?(\d{1,18})(?!\d)'
 )
 _INFO: Final = rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"%s"\s*:\s*(\d{1,9})(?!\d)'
-_RANK: Final = re.compile(_INFO % b"rank")
-_WORLD: Final = re.compile(_INFO % b"world_size")
+_RANK: Final = lazy_pattern(_INFO % b"rank")
+_WORLD: Final = lazy_pattern(_INFO % b"world_size")
 
 
 def _recognise(head: Head) -> int | None:
@@ -27,12 +28,12 @@ def _recognise(head: Head) -> int | None:
     return _OBJECT(head)
 
 
-_OURS: Final = re.compile(
+_OURS: Final = lazy_pattern(
     rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds|distributedInfo|traceName|stream)"\s*:'
 )
 """Keys of PyTorch's profiler, and one of device work, whoever wrote it."""
-_CATEGORY: Final = re.compile(rb'"cat"\s*:\s*"([^"\\]*)"')
-_MARK: Final = re.compile(rb'"(?:name|pid|tid)"\s*:\s*"([^"\\]*)"|"([\w-]+)"\s*:\s*[{\[tf]')
+_CATEGORY: Final = lazy_pattern(rb'"cat"\s*:\s*"([^"\\]*)"')
+_MARK: Final = lazy_pattern(rb'"(?:name|pid|tid)"\s*:\s*"([^"\\]*)"|"([\w-]+)"\s*:\s*[{\[tf]')
 
 
 def _maker(head: Head) -> str | None:

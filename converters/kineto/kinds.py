@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import numpy as np
 
 from chakra_et.columns import Rows
 from chakra_et.converters.kineto.categories import ANNOTATIONS, COPY, FILL
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import DeviceTrace, Kind, Role
 from chakra_et.recording.libraries import RECORD
 
 _CALLS: Final = (
-    (re.compile(r"(Stream|Queue)(Host)?Synchronize|SynchronizeStream|QueueFinish"),
+    (lazy_pattern(r"(Stream|Queue)(Host)?Synchronize|SynchronizeStream|QueueFinish"),
      Kind.WAIT_STREAM),
-    (re.compile(r"(Device|Ctx)Synchronize|SynchronizeDevice"), Kind.WAIT_DEVICE),
-    (re.compile(r"Event(Host)?Synchronize|SynchronizeEvent|EventWait$|FenceHost"), Kind.WAIT_EVENT),
-    (re.compile(r"StreamWaitEvent"), Kind.STREAM_WAIT),
-    (re.compile(r"EventRecord|RecordEvent"), Kind.RECORD),
-    (re.compile(r"^(cuda|hip|cuMem)Free$"), Kind.FREE),
-    (re.compile(r"^\w+(Event|Stream)Query\w*$"), Kind.POLL),
-    (re.compile(r"^(\w+(SetDevice|Get\w+|PeekAtLastError|ExchangeStreamCaptureMode)|\w*sleep)$"),
+    (lazy_pattern(r"(Device|Ctx)Synchronize|SynchronizeDevice"), Kind.WAIT_DEVICE),
+    (lazy_pattern(r"Event(Host)?Synchronize|SynchronizeEvent|EventWait$|FenceHost"),
+     Kind.WAIT_EVENT),
+    (lazy_pattern(r"StreamWaitEvent"), Kind.STREAM_WAIT),
+    (lazy_pattern(r"EventRecord|RecordEvent"), Kind.RECORD),
+    (lazy_pattern(r"^(cuda|hip|cuMem)Free$"), Kind.FREE),
+    (lazy_pattern(r"^\w+(Event|Stream)Query\w*$"), Kind.POLL),
+    (lazy_pattern(r"^(\w+(SetDevice|Get\w+|PeekAtLastError|ExchangeStreamCaptureMode)|\w*sleep)$"),
      Kind.PASSIVE),
 )  # fmt: skip
 """Calls by name; the first pattern that is found counts."""

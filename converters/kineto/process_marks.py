@@ -11,15 +11,16 @@ import numpy as np
 
 from chakra_et.codes import distinct
 from chakra_et.columns import Rows
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import NO_ID, DeviceTrace
 
 Mark = tuple[Any, ...]
 """What tells processes apart: a rank in a group, a rank in a label, the beginning of a label."""
 
 _MEMBER_KEY: Final = '"Rank"'
-_RANK: Final = re.compile(r"\brank[-_ :#]*(\d{1,9})(?!\d)", re.IGNORECASE)
-_BEGINNING: Final = re.compile(r"(.*\D)\d+", re.DOTALL)
-_NUMBERED: Final = re.compile(r"\[?[A-Za-z]*[-_]?(\d{1,9})[\]\s_:/-]+")
+_RANK: Final = lazy_pattern(r"\brank[-_ :#]*(\d{1,9})(?!\d)", re.IGNORECASE)
+_BEGINNING: Final = lazy_pattern(r"(.*\D)\d+", re.DOTALL)
+_NUMBERED: Final = lazy_pattern(r"\[?[A-Za-z]*[-_]?(\d{1,9})[\]\s_:/-]+")
 """The beginning of a label that holds a rank: `[TP01] `, `rank1_`, `1_`."""
 
 

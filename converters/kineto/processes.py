@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
-from dataclasses import replace
 
 from chakra_et.codes import codes, distinct
 from chakra_et.columns import Mask, no_rows

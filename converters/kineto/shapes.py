@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import Operand, Operands
 from chakra_et.recording.libraries import element_bytes
 from chakra_et.recording.numbers import is_int
 
-_IN_LIST: Final = re.compile(r"Tensor\((?P<dtype>[^()]*)\)")
+_IN_LIST: Final = lazy_pattern(r"Tensor\((?P<dtype>[^()]*)\)")
 """The type of the elements where a list of tensors tells it: `GenericList[Tensor(float)]`."""
 _LIST: Final = "TensorList"
 _DEEPEST: Final = 4

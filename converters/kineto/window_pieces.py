@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -84,8 +83,7 @@ class Piece(Protocol):
         """How many of some spans there are, by what a report calls them."""
 
 
-@dataclass(frozen=True)
-class TextPiece:
+class TextPiece(msgspec.Struct, frozen=True):
     """A piece that the kernel has read, with its text: where it is needed, objects are made."""
 
     text: bytes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Final
 
 from chakra_et.converters.format import Format, Head, View
 from chakra_et.converters.pytorch.format import RECOGNISE, identify
+from chakra_et.patterns import lazy_pattern
 
-_LINKED: Final = re.compile(rb'"(?:inclusive_dur|exclusive_dur|inter_thread_dep)"\s*:')
+_LINKED: Final = lazy_pattern(rb'"(?:inclusive_dur|exclusive_dur|inter_thread_dep)"\s*:')
 
 
 def _recognise(head: Head) -> int | None:

@@ -7,11 +7,11 @@ among them, each a copy of the node that launched it with another name. Nodes we
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from dataclasses import replace
 
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.converters.kineto.sanity import NO_TIME, quarantine

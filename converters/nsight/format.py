@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Final
 
 from chakra_et.converters.format import Format, Head, View
+from chakra_et.patterns import lazy_pattern
 
 _SQLITE: Final = b"SQLite format 3\x00"
-_TABLES: Final = re.compile(rb"StringIds|CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|TARGET_INFO_")
+_TABLES: Final = lazy_pattern(rb"StringIds|CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|TARGET_INFO_")
 """Names of which the definitions of tables, at the beginning of the file, hold at least one."""
 
 

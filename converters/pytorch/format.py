@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Final
 
 from chakra_et.converters.format import Format, Head, Identity, View, json_keys, number
+from chakra_et.patterns import lazy_pattern
 
 # A report of ours has a "schema" and an object "nodes", too.
 RECOGNISE: Final = json_keys(rb'"schema"\s*:\s*"[^"]*".*?"nodes"\s*:\s*\[', rb'"nodes"\s*:\s*\[')
-_PID: Final = re.compile(rb'"pid"\s*:\s*(\d{1,18})')
+_PID: Final = lazy_pattern(rb'"pid"\s*:\s*(\d{1,18})')
 
 
 def identify(head: Head) -> Identity:

@@ -18,8 +18,7 @@ from chakra_et.converters.pytorch.layouts import FlatNode, HostAttr, HostIO, Nes
 from chakra_et.converters.pytorch.meaning import Texts
 from chakra_et.converters.times import time_or_none
 from chakra_et.growing import Growing
-from chakra_et.io.mended_array import QUOTED
-from chakra_et.io.repairs import Repairs
+from chakra_et.io.repairs import QUOTED, Repairs
 from chakra_et.pool import Pool
 from chakra_et.recording import HostAttribute, HostTrace
 from chakra_et.recording.host_trace import COLUMNS, NO_CALLER

@@ -11,30 +11,31 @@ from typing import Final
 
 import numpy as np
 
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import Operators
 from chakra_et.recording.libraries import REQUEST
 from chakra_et.recording.operators import ARGUMENTS
 
-_ALLOCATES: Final = re.compile(r"^aten::(new_)?_?empty(_\w+)?$|^aten::_?resize\w*_$|^aten::set_$")
+_ALLOCATES: Final = lazy_pattern(r"^aten::(new_)?_?empty(_\w+)?$|^aten::_?resize\w*_$|^aten::set_$")
 """Hand out memory that nothing has written yet."""
 
-_METADATA: Final = re.compile(
+_METADATA: Final = lazy_pattern(
     r"^aten::(detach|requires_grad|rename|t|transpose|squeeze|unsqueeze|swapaxes|swapdims|"
     r"as_strided|set|_?resize\w*)_$|^aten::(record_stream|retain_grad|_version|is_(?!nonzero)\w+)$|"
     r"^_c10d_functional::_wrap_tensor_autograd$"
 )
 """Take tensors, and touch no data."""
 
-_LIKE: Final = re.compile(r"^aten::(\w+_like|new_\w+)$")
+_LIKE: Final = lazy_pattern(r"^aten::(\w+_like|new_\w+)$")
 """Make tensors after the shape of their argument, whose data they do not read."""
 
-_OVERWRITES: Final = re.compile(
+_OVERWRITES: Final = lazy_pattern(
     r"^aten::(copy|_foreach_copy|fill|zero|_foreach_zero|normal|uniform|random|bernoulli|"
     r"exponential|geometric|cauchy|log_normal)_$"
 )
 """Write their first argument without reading it."""
 
-_SCHEMA: Final = re.compile(
+_SCHEMA: Final = lazy_pattern(
     r"(?P<name>[^.(]+)(?:\.[^(]*)?\((?P<arguments>.*)\) -> (?P<returns>.*)", re.DOTALL
 )
 """Each part ends where the next can begin, so that a text that is no schema costs no more."""

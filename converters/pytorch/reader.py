@@ -21,6 +21,7 @@ from chakra_et.io.json_array import InBrackets
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.records import Layout, Records, missing_array, read_records
 from chakra_et.io.source import head
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import HostTrace
 
 HEAD_BYTES: Final = 1 << 18
@@ -29,7 +30,7 @@ NESTED: Final = Layout(NestedNode, "nodes", ("id",), "schema", host_decoder)
 """As windows read them; `_WHOLE` is what reads a whole file, without the kernel faster."""
 _WHOLE: Final = replace(NESTED, fast=lambda: host_decoder() or InBrackets(DistinctIO()))
 _FLAT: Final = Layout(FlatNode, "nodes", ("name",), "schema")
-_LAYOUT = re.compile(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
+_LAYOUT = lazy_pattern(rb'"nodes"\s*:\s*\[.*?"(ctrl_deps|parent)"\s*:', re.DOTALL)
 
 
 @collection_paused()

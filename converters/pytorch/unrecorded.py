@@ -8,12 +8,12 @@ names it, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from dataclasses import replace
 
 from chakra_et.codes import among
 from chakra_et.columns import UNTIMED, Rows

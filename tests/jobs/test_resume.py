@@ -19,8 +19,9 @@ from places import EXAMPLES, names_in
 from recordings import Profile
 
 import chakra_et
-from chakra_et import ChakraError, directory
+from chakra_et import ChakraError
 from chakra_et.jobs import job
+from chakra_et.jobs import run as jobs
 from chakra_et.jobs.remote_parts import parts_of
 from chakra_et.run_directory import sha256_of
 
@@ -227,18 +228,18 @@ def test_two_runs_to_one_directory_at_the_same_time_are_one_or_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: bool
 ) -> None:
     """The second one publishes, and takes parts away, right before the first one does."""
-    run, real = run_of(tmp_path / "run", 2), directory._published
+    run, real = run_of(tmp_path / "run", 2), jobs._published
     second = run_of(tmp_path / "second", 2, device="other_{pid}.pt.trace.json") if other else run
     if other:
         for path in second.glob("other*"):
             path.write_bytes(path.read_bytes().replace(b'"dur": 5.0', b'"dur": 6.0'))
 
     def published(*arguments: Any) -> Any:
-        monkeypatch.setattr(directory, "_published", real)
+        monkeypatch.setattr(jobs, "_published", real)
         convert(second, tmp_path / "out", resume=False)
         return real(*arguments)
 
-    monkeypatch.setattr(directory, "_published", published)
+    monkeypatch.setattr(jobs, "_published", published)
     if other:
         with pytest.raises(ChakraError, match="another run was written to this directory"):
             convert(run, tmp_path / "out")

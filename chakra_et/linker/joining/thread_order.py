@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.joining.alignment import align
 from chakra_et.linker.joining.iterations import LONGER, Iterations, Pairs, find_iterations
 from chakra_et.linker.joining.nesting import ties
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import DeviceTrace, HostTrace, Role
 
 Threads = list[tuple[Rows, Rows]]
@@ -20,7 +20,7 @@ Threads = list[tuple[Rows, Rows]]
 
 _WHOLE: Final = 0.9
 """Share of the operations of a part that the other file has to know by name."""
-_NUMBERS: Final = re.compile(rb"\d+")
+_NUMBERS: Final = lazy_pattern(rb"\d+")
 
 
 def by_order(

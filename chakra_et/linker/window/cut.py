@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from dataclasses import replace
 
 from chakra_et.codes import among, distinct
 from chakra_et.columns import Mask, Rows
 from chakra_et.errors import ChakraError
 from chakra_et.graph.intervals import inside, union
 from chakra_et.linker.window.backlog import backlog_warnings, releases
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import NO_ID, DeviceTrace, HostTrace, Role
 from chakra_et.recording.device_trace import OUTSIDE
 from chakra_et.recording.libraries import STEP
 
-_STEPS: Final = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?$")
+_STEPS: Final = lazy_pattern(r"(\d{1,18})(?:\.\.(\d{1,18}))?$")
 _DEEPEST: Final = 64
 _SHOWN: Final = 8
 

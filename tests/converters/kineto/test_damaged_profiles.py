@@ -19,7 +19,8 @@ from chakra_et import ChakraError, convert
 from chakra_et.converters.format import View
 from chakra_et.converters.kineto import read_device
 from chakra_et.inputs import open_input
-from chakra_et.io import mend, mended_array, records
+from chakra_et.io import mend, mended_array
+from chakra_et.io.salvage import MEMBER
 
 
 def profile(name: str = "aten::mm") -> Profile:
@@ -98,7 +99,7 @@ def test_a_member_beyond_repair_costs_no_event(tmp_path: Path) -> None:
     text = path.read_text().replace('"displayTimeUnit"', '"INFO": [}{, "displayTimeUnit"')
     device = read_device(write(path, text))
     assert len(device) == 4
-    assert records.MEMBER in device.repairs.kinds
+    assert MEMBER in device.repairs.kinds
     assert device.metadata["distributedInfo"] == {"rank": 3, "world_size": 8}
 
 

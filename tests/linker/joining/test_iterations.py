@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from accounts import converted
 from hypothesis import given
 from hypothesis import strategies as st
-from dataclasses import replace
 from recordings import BACKWARD, HostRecording, Profile
 
 from chakra_et import Conversion, LinkError

@@ -6,7 +6,6 @@ its forward one (`MmBackward0`, `aten::mm`), and runs what came last first.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from typing import Final
 
@@ -15,9 +14,10 @@ import numpy.typing as npt
 
 from chakra_et.columns import NO_ROW, Rows
 from chakra_et.linker.activities import Activities
+from chakra_et.patterns import lazy_pattern
 from chakra_et.recording import DeviceTrace, HostTrace, Role
 
-_BACKWARD: Final = re.compile(r"(?:.*[:.])?(\w+?)Backwards?\d*$")
+_BACKWARD: Final = lazy_pattern(r"(?:.*[:.])?(\w+?)Backwards?\d*$")
 _SEARCHED: Final = 64
 """So many operations of one name are looked at for the shape, back from the last one."""
 
