@@ -13,7 +13,6 @@ import pytest
 PAIR = Path(__file__).parents[2] / "examples" / "simple_add"
 NOT_NEEDED = {
     "asyncio",
-    "dataclasses",  # makes each class by compiling code; see CONTRIBUTING.md
     "filecmp",
     "gzip",
     "hashlib",
