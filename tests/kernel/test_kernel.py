@@ -138,6 +138,50 @@ def test_nodes_are_columns() -> None:
     assert nodes.told[0][3] == ["dp", "dp"]
 
 
+NAMES = {
+    "add": b"add", "": b"", "é 日 😀": "é 日 😀".encode(), "a\nb\\c/\"": b'a\\nb\\\\c\\/\\"',
+    "é日": b"\\u00e9\\u65E5", "€": b"\\u20aC", "😀": b"\\ud83d\\ude00", "a" * 40: b"a" * 40,
+}  # fmt: skip
+"""Texts, and how they stand in a file."""
+
+
+@needs_kernel
+@pytest.mark.parametrize("turn", range(len(NAMES)))
+def test_texts_are_what_their_characters_stand_for(turn: int) -> None:
+    """One of them is for simdjson, wherever it stands: what stands around it is not lost."""
+    names = [*NAMES, *NAMES][turn : turn + len(NAMES)]
+    node = (
+        b'{"id": 1, "name": "%s", "attrs": [{"name": "pg_name", "type": "string", "value": "%s"}]}'
+    )
+    piece = nodes_in(b",".join(node % (NAMES[name], NAMES[name]) for name in names))
+    nodes = piece.take()
+    assert [nodes.names[code] for code in nodes.columns["name"]] == names
+    (_, _, rows, values) = nodes.told[0]
+    assert values == [name for name in names if name]
+    assert rows.tolist() == [row for row, name in enumerate(names) if name]
+
+
+@needs_kernel
+def test_the_types_of_attributes_are_those_of_their_own_piece() -> None:
+    """How lists are written is remembered from piece to piece, what they say is not."""
+    decoder, node = host_decoder(), b'{"id": 1, "name": "", "attrs": [%s, %s]}'
+    one = b'{"name": "a", "type": "%s", "value": "x"}'
+    two = b'{"name": "b", "type": "int64", "value": %d}'
+    for kind in (b"string", b"text", b"string"):
+        piece = decoder.decode_elements(*padded(node % (one % kind, two % 3)))
+        (first, second) = piece.take().told
+        assert (first[0], first[1].encode(), first[3]) == ("a", kind, ["x"])
+        assert (second[0], second[3]) == ("b", [3])
+
+
+@needs_kernel
+def test_a_text_without_zeros_behind_it_is_refused() -> None:
+    elements = NODE % (b"", b"5")
+    for text in (elements, elements + b" " * SPARE_BYTES, bytes(SPARE_BYTES - 1)):
+        with pytest.raises(ValueError, match="zeros"):
+            host_decoder().decode_elements(memoryview(text), len(text))
+
+
 @needs_kernel
 def test_times_are_whole_nanoseconds() -> None:
     text = SPAN % (b"kernel", b"7", b"1694128201441549.001", b"3")
@@ -165,6 +209,12 @@ def test_times_are_whole_nanoseconds() -> None:
         b'{"id": 7}',
         b'{"i\\u0064": 7, "name": ""}',
         b'{"id": 7, "name": "\xff"}',
+        b'{"id": 7, "name": "\xc0\xaf"}',  # not the shortest form of a character
+        b'{"id": 7, "name": "\xed\xa0\x80"}',  # half a surrogate
+        b'{"id": 7, "name": "\xf4\x90\x80\x80"}',  # beyond Unicode
+        b'{"id": 7, "name": "a\tb"}',
+        b'{"id": 7, "name": "a\\u00g0"}',
+        b'{"id": 7, "name": "a',
         b'{"id": 7, "name": "a", "dur": 2.5}',
     ],
 )  # fmt: skip

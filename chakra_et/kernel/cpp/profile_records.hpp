@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "grown.hpp"
 #include "json.hpp"
 #include "pool.hpp"
+#include "profile_arguments.hpp"
+#include "profile_columns.hpp"
 
 namespace chakra_et {
 namespace kernel {
@@ -35,103 +36,12 @@ struct Categories {
   }
 };
 
-// Arguments that are numbers: the keys of which the first that is told counts, and who can have them.
-struct Argument {
-  std::array<std::string_view, 4> keys;
-  int64_t absent;
-  bool of_operations, of_others;
-};
-constexpr std::array<Argument, 8> arguments = {{
-    {{"External id", "external id"}, 0, true, true},
-    {{"Record function id"}, 0, true, true},
-    {{"Sequence number"}, -1, true, false},
-    {{"Fwd thread id"}, 0, true, false},
-    {{"correlation", "connection_id"}, -1, false, true},
-    {{"original_stream", "stream", "sycl queue", "stream_id"}, -1, false, true},
-    {{"bytes"}, -1, false, true},
-    {{"device", "inDevice", "device_id"}, -1, false, true},
-}};
-constexpr char shapes_key[] = "Input Dims";
-
-// Which argument a key stands for, and which of its keys it is.
-class ArgumentKeys {
- public:
-  struct Place {
-    std::string_view key;
-    uint8_t argument, number;
-  };
-
-  ArgumentKeys() {
-    for (size_t a = 0; a < arguments.size(); ++a) {
-      for (size_t k = 0; k < arguments[a].keys.size() && !arguments[a].keys[k].empty(); ++k) {
-        size_t at = first_slot(arguments[a].keys[k]);
-        while (!slots_[at].key.empty()) at = (at + 1) % slots_.size();
-        slots_[at] = {arguments[a].keys[k], static_cast<uint8_t>(a), static_cast<uint8_t>(k)};
-      }
-    }
-  }
-
-  // Nothing for a key of no argument.
-  const Place* find(std::string_view key) const {
-    if (key.empty()) return nullptr;
-    for (size_t at = first_slot(key); !slots_[at].key.empty(); at = (at + 1) % slots_.size()) {
-      if (slots_[at].key == key) return &slots_[at];
-    }
-    return nullptr;
-  }
-
- private:
-  size_t first_slot(std::string_view key) const {
-    auto first = static_cast<uint8_t>(key.front()), last = static_cast<uint8_t>(key.back());
-    return (key.size() * 37 + first * 5u + last * 11u) % slots_.size();
-  }
-
-  std::array<Place, 64> slots_{};
-};
-
 using Kind = std::pair<std::string_view, std::string_view>;
 
 struct HashKind {
   size_t operator()(const Kind& kind) const {
     HashText hash;
     return hash(kind.first) * 31 + hash(kind.second);
-  }
-};
-
-// Columns of spans, in order; shapes are -1 for what is no operation.
-struct Spans {
-  Grown<uint8_t> role;
-  Grown<int32_t> category, name, shapes;
-  Grown<int64_t> pid, tid, start_ns, duration_ns;
-  std::array<Grown<int64_t>, arguments.size()> numbers;
-
-  // Each column with that of others.
-  template <class Do>
-  void each(Spans& other, Do&& act) {
-    act(role, other.role);
-    act(category, other.category);
-    act(name, other.name);
-    act(shapes, other.shapes);
-    act(pid, other.pid);
-    act(tid, other.tid);
-    act(start_ns, other.start_ns);
-    act(duration_ns, other.duration_ns);
-    for (size_t a = 0; a < numbers.size(); ++a) act(numbers[a], other.numbers[a]);
-  }
-};
-
-// Ends of arrows that are evidence.
-struct Arrows {
-  Grown<int32_t> category;
-  Grown<int64_t> pid, tid, id, time_ns;
-
-  template <class Do>
-  void each(Arrows& other, Do&& act) {
-    act(category, other.category);
-    act(pid, other.pid);
-    act(tid, other.tid);
-    act(id, other.id);
-    act(time_ns, other.time_ns);
   }
 };
 
