@@ -7,6 +7,7 @@ default) goes on in pure Python where something is missing, `off` builds none, `
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ SOURCES = Path("chakra_et/kernel/cpp")
 HOME = Path("chakra_et/kernel")
 COMPILERS = ("c++", "g++", "clang++", "cl")
 NANOBIND = "nanobind>=2.4"
+SHOWN = 12
+"""Lines of a failed program that a message repeats."""
 
 
 class KernelError(Exception):
@@ -116,12 +119,19 @@ def _is_current(home: Path) -> bool:
 
 
 def _run(*command: object) -> None:
-    """Run a program. Raises KernelError, with the end of what it said, where it fails."""
+    """Run a program. Raises KernelError, with the first error that it told, where it fails."""
     words = [str(word) for word in command]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        said = " ".join(done.stdout.strip().splitlines()[-12:])
-        raise KernelError(f"`{' '.join(words[:2])}` failed: {said}")
+        raise KernelError(f"`{' '.join(words[:2])}` failed: {_first_error(done.stdout)}")
+
+
+def _first_error(told: str) -> str:
+    """The lines from the first error on, or the last ones where none calls itself so."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    first = (place for place, line in enumerate(lines) if re.search(r"\berror\b", line, re.I))
+    start = next(first, max(len(lines) - SHOWN, 0))
+    return " ".join(lines[start : start + SHOWN])
 
 
 def _tag(module: Path, best: str) -> str:
