@@ -18,6 +18,7 @@ from chakra_et import ChakraError
 
 HOST = EXAMPLES / "simple_add" / "host.json.gz"
 DEVICE = EXAMPLES / "simple_add" / "device.json.gz"
+INFO = (sys.executable, "-m", "chakra_et.cli", "info", str(HOST))
 
 
 def empty(path: Path) -> Path:
@@ -161,17 +162,15 @@ def test_a_target_that_is_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-
-    def limit() -> None:
-        import signal
-
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = chakra(
-        "convert", "--host", HOST, "-o", tmp_path / "trace.et", preexec_fn=limit, env=environment
+    pytest.importorskip("resource")
+    limited = (
+        "import resource, signal; from chakra_et.cli import main; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); main()"
+    )
+    words = ["convert", "--host", str(HOST), "-o", str(tmp_path / "trace.et")]
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", limited, *words], capture_output=True, text=True
     )
     assert done.returncode == 2
     assert "cannot be written: File too large" in done.stderr
@@ -222,12 +221,23 @@ def test_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_text_that_cannot_be_written_is_an_error_without_a_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "chakra_et.cli", "info", str(HOST)]
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])
+def test_text_that_cannot_be_written_is_an_error_without_a_traceback(unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(INFO, stdout=full, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "PYTHONUNBUFFERED": unbuffered})  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == "error: standard output: cannot be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])
+def test_text_that_nobody_reads_ends_a_command_without_a_word(unbuffered: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(INFO, stdout=write, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONUNBUFFERED": unbuffered})  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_place_of_any_length_is_shown_in_short() -> None:

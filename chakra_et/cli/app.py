@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from chakra_et.cli.docstrings import docstring_of
+from chakra_et.cli.ending import all_printed, to_nowhere
 from chakra_et.errors import ChakraError
 from chakra_et.io.cores import load_numpy
 from chakra_et.io.fork import forks_allowed
@@ -258,7 +259,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _end)
     try:
-        with inputs_protected(), memory_limited(), forks_allowed():
+        with inputs_protected(), memory_limited(), forks_allowed(), all_printed():
             app = command_line(words) if _asks_for_verb(words) else listing()
             with_brackets(typer.main.get_command(app))(prog_name="chakra")
     except ChakraError as error:
@@ -274,7 +275,7 @@ def main() -> None:
         sys.exit(128 + signal.SIGINT)
     except OSError as error:
         # Files have errors of their own; what is left is the text for the terminal.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stdout)
         place = error.filename or "standard output"
         print(f"error: {place}: cannot be written: {error.strerror}.", file=sys.stderr)
         sys.exit(2)

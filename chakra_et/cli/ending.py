@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 
 @contextmanager
@@ -28,6 +29,33 @@ def ended_at_once() -> Iterator[None]:
         raise
     else:
         status.append(0)
+
+
+@contextmanager
+def all_printed() -> Iterator[None]:
+    """Write what was printed before the command ends: what goes wrong then is an error like others.
+
+    Raises OSError. Where nobody reads any more, the process ends with 1, without a word.
+    """
+    try:
+        yield
+    except SystemExit:
+        _print_all()
+        raise
+    _print_all()
+
+
+def _print_all() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        to_nowhere(sys.stdout)
+        sys.exit(1)
+
+
+def to_nowhere(stream: TextIO) -> None:
+    """Let go of what a stream still holds, and of all that is printed to it from now on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end(status: list[int]) -> None:
