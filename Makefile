@@ -8,7 +8,7 @@ DEMO ?= demo-out
 KERNEL := $(wildcard chakra_et/kernel/cpp/* chakra_et/feeder/cpp/include/chakra_et/*.hpp) \
     chakra_et/kernel/__init__.py hatch_build.py
 
-.PHONY: help demo test test-torch test-compat test-browser test-cluster check lint format types schema bench clean
+.PHONY: help demo test test-torch test-compat test-browser test-cluster test-tables test-install check lint format types schema bench clean
 
 help:
 	@echo "make demo         set up, convert the bundled pair, and show what came out"
@@ -18,6 +18,8 @@ help:
 	@echo "make test-compat  the tests against mlc-chakra (in an environment of its own)"
 	@echo "make test-browser the tests of pages in Chromium, where it is installed"
 	@echo "make test-cluster the tests with Ray, Dask and stores (in an environment of their own)"
+	@echo "make test-tables  compare the tables in docs/ with what is measured now"
+	@echo "make test-install install wheels, the sdist and a clone without links, and convert with them"
 	@echo "make schema       generate what derives from schema/ (protobuf code, definitions, docs)"
 	@echo "make bench        time a conversion beside the decoding floor, mlc-chakra and HTA"
 
@@ -81,6 +83,15 @@ test-browser: $(VENV)/dev.stamp
 
 test-cluster: .venv-cluster/stamp
 	.venv-cluster/bin/python -m pytest tests/cluster
+
+# Needs the real traces, in CHAKRA_ET_DATA; tables of what needs none are part of the tests.
+test-tables: $(VENV)/dev.stamp
+	if [ -d "$$CHAKRA_ET_DATA" ]; then $(BIN)/python tools/fidelity.py --check && \
+	    $(BIN)/python tools/inputs_table.py --check "$$CHAKRA_ET_DATA" && \
+	    $(BIN)/python tools/predict.py --check; fi
+
+test-install: $(VENV)/dev.stamp
+	$(BIN)/python tools/check_install.py
 
 schema: $(VENV)/dev.stamp
 	$(BIN)/python tools/generate.py

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from page_parts import keep_all
 from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
@@ -137,11 +138,7 @@ def _leaves(kind: Any) -> list[type]:
 
 def main() -> int:
     """Write or compare the page."""
-    wanted = page()
-    if "--check" in sys.argv[1:]:
-        return int(not PAGE.exists() or PAGE.read_text() != wanted)
-    PAGE.write_text(wanted)
-    return 0
+    return keep_all(PAGE, page(), check="--check" in sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from page_parts import keep
 from traces_index import DATA, trace_files
 
 from chakra_et.conversion import convert
@@ -213,16 +214,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args()
-    before, rest = TABLE.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    made = f"{before}{BEGIN}\n{content(options.data)}\n{END}{after}"
-    if options.check:
-        same = made == TABLE.read_text()
-        print("current" if same else "the table is out of date: run tools/fidelity.py")
-        return 0 if same else 1
-    TABLE.write_text(made)
-    print(f"written {TABLE.relative_to(ROOT)}")
-    return 0
+    return keep(TABLE, BEGIN, END, content(options.data), check=options.check)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ numbers of the C++ and C headers, of the codec and of the feeder.
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 
 from derive import definitions, numbers, protobuf, reference, registry
+from page_parts import difference
 
 
 def derive() -> dict[str, str]:
@@ -25,17 +25,6 @@ def derive() -> dict[str, str]:
         **numbers.render(attributes),
         **{f"chakra_et/proto/{name}": text for name, text in protobuf.generate().items()},
     }
-
-
-def difference(path: str, old: str, new: str) -> str:
-    """The first lines in which a derived file is out of date."""
-    lines = list(
-        difflib.unified_diff(old.splitlines(), new.splitlines(), path, "derived", n=0, lineterm="")
-    )
-    shown = [line[:120] for line in lines[:12]]
-    if len(lines) > len(shown):
-        shown.append(f"... and {len(lines) - len(shown)} more lines")
-    return "\n".join(shown)
 
 
 def main() -> int:

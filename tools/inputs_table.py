@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
 
+from page_parts import keep_all
 from traces_index import trace_files
 
 from chakra_et import ChakraError, convert, read
@@ -133,14 +134,7 @@ def main() -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    text = document(arguments.directory)
-    if not arguments.check:
-        TARGET.write_text(text)
-        return 0
-    if TARGET.read_text() == text:
-        return 0
-    print(f"{TARGET} is not up to date", file=sys.stderr)
-    return 1
+    return keep_all(TARGET, document(arguments.directory), check=arguments.check)
 
 
 if __name__ == "__main__":

@@ -19,15 +19,13 @@ from pathlib import Path
 
 import numpy as np
 from mutations import misdirected, without
-from predict import MEASURES, NOTICED, TABLE, measured
-from predictors import span_ns
+from page_parts import keep
+from predict import MEASURES, NOTICED, TABLE, Recorded, measured
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from mutation_cases import CASES
 
 from chakra_et.model import EdgeKind, Trace
-from chakra_et.predict import times_of
-from chakra_et.replay import replay
 
 BEGIN, END = "<!-- made by tools/mutation_table.py -->", "<!-- end of construction -->"
 FASTER, SLOWER = 1.0, 3.0
@@ -41,11 +39,10 @@ CHANGES: dict[str, Callable[[Trace, EdgeKind], Trace]] = {
 def measures(kind: EdgeKind, how: str | None = None) -> tuple[float, ...] | None:
     """What `MEASURES` say of a kind's program as it is, or changed; None where it cannot run."""
     traces = {factor: CASES[kind](factor) for factor in (FASTER, SLOWER)}
-    moved = {(FASTER, SLOWER): times_of(traces[FASTER], traces[SLOWER])}
-    spans = {key: span_ns(replay(trace)) for key, trace in traces.items()}
+    recorded = Recorded.of(traces, [(FASTER, SLOWER)])
     if how is None:
-        return measured(traces, moved, spans, lambda trace: trace)
-    return measured(traces, moved, spans, lambda trace: CHANGES[how](trace, kind))
+        return measured(recorded, lambda trace: trace)
+    return measured(recorded, lambda trace: CHANGES[how](trace, kind))
 
 
 def table() -> Iterator[str]:
@@ -65,21 +62,16 @@ def table() -> Iterator[str]:
             yield "| " + " | ".join(cells) + " |"
 
 
-def page() -> str:
-    """The page with the table as it is now."""
-    head, _, rest = TABLE.read_text().partition(BEGIN)
-    return head + BEGIN + "\n" + "\n".join(table()) + "\n" + END + rest.partition(END)[2]
+def keep_table(*, check: bool) -> int:
+    """Write the table, or compare: an exit code."""
+    return keep(TABLE, BEGIN, END, "\n".join(table()), check=check)
 
 
 def main() -> int:
     """Write or check the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    new = page()
-    if parser.parse_args().check:
-        return int(new != TABLE.read_text())
-    TABLE.write_text(new)
-    return 0
+    return keep_table(check=parser.parse_args().check)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from fidelity import SETS, inputs, numbers_of_steps
 from mutations import misdirected, without
+from page_parts import keep
 from predictors import NAIVE, Prediction, predictions, span_ns, start_error
 from traces_index import DATA
 
@@ -107,52 +109,67 @@ class Mutant:
     measures: tuple[float, ...] | None
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What every change of a run is held against, found once."""
+
+    traces: Mapping[Any, Trace]
+    moved: Mapping[tuple[Any, Any], Moved]
+    spans_ns: Mapping[Any, int]
+    totals_ns: Mapping[Any, Mapping[str | None, int]]
+
+    @classmethod
+    def of(cls, traces: Mapping[Any, Trace], pairs: Iterable[tuple[Any, Any]]) -> Recorded:
+        """The traces of a run, and the times of `b` in the graph of `a` for some pairs of them."""
+        return cls(
+            traces,
+            {(a, b): times_of(traces[a], traces[b]) for a, b in pairs},
+            {key: span_ns(replay(trace)) for key, trace in traces.items()},
+            {key: totals_ns(trace) for key, trace in traces.items()},
+        )
+
+
 def mutants(run: str, traces: Mapping[Any, Trace]) -> Iterator[Mutant]:
     """Each kind of edge of a run dropped and misdirected, and first the run as it is."""
     keys = list(traces)
-    pairs = [*pairwise(keys), (keys[-1], keys[0])]
-    moved = {pair: times_of(traces[pair[0]], traces[pair[1]]) for pair in pairs}
-    spans = {key: span_ns(replay(trace)) for key, trace in traces.items()}
-    yield Mutant(run, EdgeKind.CALL, "as it is", 0, measured(traces, moved, spans, lambda t: t))
+    recorded = Recorded.of(traces, [*pairwise(keys), (keys[-1], keys[0])])
+    yield Mutant(run, EdgeKind.CALL, "as it is", 0, measured(recorded, lambda t: t))
     kinds = np.unique(np.concatenate([trace.edges.kind for trace in traces.values()]))
     for number in kinds.tolist():
         kind = EdgeKind(number)
         count = sum(int((trace.edges.kind == number).sum()) for trace in traces.values())
         for how, change in (("dropped", without), ("misdirected", misdirected)):
-            found = measured(traces, moved, spans, lambda t, c=change, k=kind: c(t, k))  # type: ignore[misc]
+            found = measured(recorded, partial(change, kind=kind))
             yield Mutant(run, kind, how, count, found)
 
 
-def measured(
-    traces: Mapping[Any, Trace],
-    moved: Mapping[tuple[Any, Any], Moved],
-    spans: Mapping[Any, int],
-    change: Callable[[Trace], Trace],
-) -> tuple[float, ...] | None:
+def measured(recorded: Recorded, change: Callable[[Trace], Trace]) -> tuple[float, ...] | None:
     """What each of `MEASURES` says of changed graphs; None where they cannot run at all."""
     rows = []
     try:
-        for (a, b), given in moved.items():
-            own = change(traces[a])
+        for (a, b), given in recorded.moved.items():
+            own = change(recorded.traces[a])
             figures = next(iter(replay(own).figures.values()))
             other = Moved(change(given.trace), given.place, given.missing, given.extra, 0)
             done = replay(other.trace)
             rows.append((
                 abs(figures.span_error or 0), figures.kernel_start_error["p95"],
-                abs(span_ns(done) / spans[b] - 1), start_error(other, done, traces[b]) / spans[b],
-                moved_total(traces[a], own),
+                abs(span_ns(done) / recorded.spans_ns[b] - 1),
+                start_error(other, done, recorded.traces[b]) / recorded.spans_ns[b],
+                moved_total(recorded.totals_ns[a], totals_ns(own)),
             ))  # fmt: skip
     except ChakraError:
         return None
     return tuple(np.mean(rows, axis=0).tolist())
 
 
-def moved_total(true: Trace, changed: Trace) -> float:
+def totals_ns(trace: Trace) -> dict[str | None, int]:
+    """The total time of each operator."""
+    return {item.name: item.total_ns for item in chakra_et.operator_times(trace)}
+
+
+def moved_total(right: Mapping[str | None, int], wrong: Mapping[str | None, int]) -> float:
     """The share of the operators' total time that goes to other ones."""
-    right, wrong = (
-        {item.name: item.total_ns for item in chakra_et.operator_times(trace)}
-        for trace in (true, changed)
-    )
     gone = sum(abs(ns - wrong.get(name, 0)) for name, ns in right.items())
     return gone / max(sum(right.values()), 1)
 
@@ -203,14 +220,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args()
-    text = TABLE.read_text()
-    head, rest = text.split(BEGIN)
-    new = head + BEGIN + "\n" + content(options.data) + "\n" + END + rest.split(END)[1]
-    if options.check:
-        print("same" if new == text else "the tables differ")
-        return int(new != text)
-    TABLE.write_text(new)
-    return 0
+    return keep(TABLE, BEGIN, END, content(options.data), check=options.check)
 
 
 if __name__ == "__main__":

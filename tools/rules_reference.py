@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from page_parts import keep
+
 from chakra_et.validators import PROFILES, RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "validators.md"
@@ -60,14 +62,7 @@ def _profiles(rule_id: str) -> str:
 
 def main() -> int:
     """Write or compare the page."""
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    wanted = f"{before}{BEGIN}\n{table()}\n{END}{after}"
-    if "--check" in sys.argv[1:]:
-        return int(wanted != text)
-    PAGE.write_text(wanted)
-    return 0
+    return keep(PAGE, BEGIN, END, table(), check="--check" in sys.argv[1:])
 
 
 if __name__ == "__main__":
