@@ -154,7 +154,8 @@ def _beside_others(source: Rows, target: Rows, linked: Mask, sources: Rows, targ
     count = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
     first, last = np.full(count, count), np.full(count, -1)
     along = np.flatnonzero(linked)
-    first[sources[along]], last[targets[along]] = targets[along], sources[along]
+    sources, targets = sources[along], targets[along]
+    first[sources], last[targets] = targets, sources
     np.minimum.at(first, source, target)
     np.maximum.at(last, target, source)
     beside: Mask = (first[source] < target) & (last[target] > source)

@@ -148,6 +148,10 @@ def say_parts(
     """What the attribute `time_parts` says of parts between each two borders: the id of the owner,
     or that the part is nobody's, and its length; a line for each."""
 
+def call_tree(caller: Column, begun: Column) -> tuple[Column, Column, Column] | None:
+    """Position, end and last begun of `CallTree` in chakra_et.linker.edges.data.call_tree. None
+    where several nodes have one place in the order in which they began, or a caller is missing."""
+
 def find_accesses(
     nodes: dict[str, Column],
     operators: dict[str, Column],

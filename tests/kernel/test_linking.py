@@ -151,6 +151,16 @@ def test_tensors_are_found_alike_in_whatever_looks_like_them(inner: list[str]) -
     both_ways(find_tensors, texts)
 
 
+@given(st.data())
+def test_trees_of_calls_are_alike(data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, 8))
+    # Callers in circles, too.
+    callers = st.lists(st.integers(NO_ROW, count - 1), min_size=count, max_size=count)
+    begun = data.draw(st.permutations(range(count)))
+    columns = np.array(data.draw(callers), np.int64), np.array(begun, np.int64)
+    assert difference(*both_ways(call_tree, *columns)) == ""
+
+
 @st.composite
 def host_traces(draw: st.DrawFn) -> tuple[Any, ...]:
     """Arguments of `find_accesses`, all drawn."""

@@ -1,10 +1,12 @@
-// Tables of nodes, operators and tensors from Python, and the accesses to memory found in them.
+// Tables of nodes, operators and tensors from Python, and the tree of calls and the accesses to memory
+// found in them.
 #ifndef CHAKRA_ET_KERNEL_ACCESSES_TO_PYTHON_HPP
 #define CHAKRA_ET_KERNEL_ACCESSES_TO_PYTHON_HPP
 
 #include <initializer_list>
 
 #include "accesses.hpp"
+#include "call_tree.hpp"
 #include "python.hpp"
 
 namespace chakra_et {
@@ -64,6 +66,19 @@ nb::object field_of(const std::vector<Access>& found, Field&& field) {
   std::vector<T> column(found.size());
   for (size_t at = 0; at < found.size(); ++at) column[at] = static_cast<T>(field(found[at]));
   return array(std::move(column));
+}
+
+inline nb::object call_tree_of(Column<int64_t> caller, Column<int64_t> begun) {
+  if (begun.size() != caller.size()) throw nb::value_error("columns of different lengths");
+  CallTree tree;
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    sound = tree.find(caller.data(), begun.data(), caller.size());
+  }
+  if (!sound) return nb::none();
+  return nb::make_tuple(array(std::move(tree.position)), array(std::move(tree.end)),
+                        array(std::move(tree.last_begun)));
 }
 
 inline nb::tuple find_accesses(nb::dict nodes, nb::dict operators, nb::dict tensors,

@@ -128,6 +128,7 @@ NB_MODULE(_native, m) {
         "nodes"_a);
   m.def("chains", &chains_of, "nodes"_a, "source"_a, "target"_a, "in_order"_a);
   m.def("say_parts", &say_parts, "ids"_a, "gaps"_a, "ns"_a, "borders"_a);
+  m.def("call_tree", &call_tree_of, "caller"_a, "begun"_a);
   m.def("find_accesses", &find_accesses, "nodes"_a, "operators"_a, "tensors"_a, "memories"_a,
         "work_known"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);

@@ -186,6 +186,7 @@ class _View:
         self.shown[self.rests] = self.record[self.rest_of]
         self.on_host = np.flatnonzero(self.host_row != NO_ROW)
         self.on_record = np.flatnonzero(self.record != NO_ROW)
+        self.rows_of_host = self.host_row[self.on_host]
 
     def names(self) -> list[str]:
         mine = [] if self.host is None else self.host.names.in_order
@@ -198,7 +199,7 @@ class _View:
             before = 0 if self.host is None else len(self.host.names)
             code[self.on_record] = before + self.device.name[self.record[self.on_record]]
         if self.host is not None:
-            code[self.on_host] = self.host.name[self.host_row[self.on_host]]
+            code[self.on_host] = self.host.name[self.rows_of_host]
         joins = np.flatnonzero(self.role == Role.SYNC)
         code[joins] = len(self.names()) - len(JOIN_NAMES) + self.on_stream[joins]
         code[self.rests] = code[self.rest_of]
@@ -207,7 +208,7 @@ class _View:
     def texts(self, side: str) -> npt.NDArray[np.int32]:
         code = np.full(len(self.order), -1, np.int32)
         if self.host is not None:
-            code[self.on_host] = getattr(self.host, side)[self.host_row[self.on_host]]
+            code[self.on_host] = getattr(self.host, side)[self.rows_of_host]
             empty = self.host.texts.get(_NO_TEXTS)
             if empty is not None:
                 code[code == empty] = -1
@@ -215,7 +216,7 @@ class _View:
 
     def from_host(self, name: str) -> Any:
         """A column of the host trace for the nodes `on_host`."""
-        return getattr(self.host, name)[self.host_row[self.on_host]]
+        return getattr(self.host, name)[self.rows_of_host]
 
     def from_record(self, name: str, rows: Rows) -> Any:
         """A column of the profile for the given nodes."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from chakra_et.columns import NO_ROW, Mask, Rows, count_up
 from chakra_et.graph import Adjacency
+from chakra_et.kernel import kernel
 
 
 class CallTree(msgspec.Struct):
@@ -36,6 +37,11 @@ def call_tree(caller: Rows, begun: Rows) -> CallTree:
 
     Nodes on a circle of callers, as damaged files may have them, call nothing. Linear in nodes.
     """
+    if (module := kernel()) is not None:
+        found = module.call_tree(caller, begun)
+        if found is not None:
+            position, end, last_begun = found
+            return CallTree(position, end, begun, last_begun)
     count = len(caller)
     order = np.argsort(begun, kind="stable")
     called = order[caller[order] != NO_ROW]
