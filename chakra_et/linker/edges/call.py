@@ -52,7 +52,7 @@ def take_callers(table: Activities, host: HostTrace) -> list[str]:
     parent = named_callers(host)
     over = _over(table, np.arange(count), parent)
     lane, nested = table.lane[:count], table.caller[:count]
-    possible = _possible(table, parent)
+    possible = _possible(table, parent, np.flatnonzero(over))
     has_parent = possible != NO_ROW
     parent_lane = np.where(has_parent, lane[possible], NO_ROW)
     believe = has_parent & ((lane == NO_ROW) | (parent_lane == lane)) & ~over
@@ -80,15 +80,16 @@ def _over(table: Activities, rows: Rows, callers: Rows) -> Mask:
     return over
 
 
-def _possible(table: Activities, parent: Rows) -> Rows:
-    """Each node's caller, or the nearest caller of that one that lasted until the node began."""
+def _possible(table: Activities, parent: Rows, rows: Rows) -> Rows:
+    """Each node's caller; for `rows`, whose caller had ended when they began, the nearest caller of
+    that one that had not.
+    """
     caller: Rows = parent.copy()
-    rows = np.arange(len(parent))
-    for _ in range(_DEEPEST):
-        rows = rows[_over(table, rows, caller[rows])]
+    for _ in range(1, _DEEPEST):
         if len(rows) == 0:
             return caller
         caller[rows] = parent[caller[rows]]
+        rows = rows[_over(table, rows, caller[rows])]
     caller[rows] = NO_ROW
     return caller
 

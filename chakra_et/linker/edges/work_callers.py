@@ -50,9 +50,11 @@ def attribute(table: Activities, device: DeviceTrace) -> Attribution:
         external = np.where(external == correlation, 0, external)
     ops = np.flatnonzero((table.role == Role.OP) & (table.record != NO_ROW))
     by_external = _rows_with(table, device.external_id, ops, external)
-    by_function = _rows_with(table, device.rf_id, ops, device.rf_id[record])
-    named = np.where(by_function != NO_ROW, by_function, by_external)
     launched = table.launch[work] != NO_ROW
+    named, orphans = by_external.copy(), np.flatnonzero(~launched)
+    if len(orphans):
+        by_function = _rows_with(table, device.rf_id, ops, device.rf_id[record[orphans]])
+        named[orphans] = np.where(by_function != NO_ROW, by_function, named[orphans])
     # Work cannot begin before the operation that it is said to be of.
     possible = (named != NO_ROW) & (table.start_ns[named] <= table.start_ns[work])
     use = possible & ~launched
