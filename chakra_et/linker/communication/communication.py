@@ -130,7 +130,7 @@ def find_communication(
             if facts.kind is None or facts.kind is told.kind:
                 facts.merge(told)
         facts.merge(kernel_name_facts(kernel))
-    for row in views.host_spans():
+    for row in views.host_spans:
         found[row] = views.span_facts(row)
     asked = add_requests(views, workers, found)
     for row in views.records():
@@ -193,7 +193,8 @@ def _in_parts(found: Communications) -> list[str]:
 def _doubts(views: Views, found: Communications) -> list[str]:
     """What to say of communication of which the files do not tell all."""
     table, said = views.table, []
-    without = sum(table.role[row] != Role.WORK and views.is_record(row) for row in found.of(table))
+    rows = np.array(list(found.of(table)), np.int64)
+    without = int(np.count_nonzero((table.role[rows] != Role.WORK) & views.are_records[rows]))
     if without and table.work.any():
         said.append(
             f"{several(without, 'collective has', 'collectives have')} "

@@ -60,7 +60,7 @@ def add_requests(views: Views, workers: Workers, found: dict[int, Facts]) -> dic
     requests = workers.requests()
     threads = _worker_threads(views, workers)
     transfers = {}
-    for row in views.host_spans():
+    for row in views.host_spans:
         request, name = _request(views, requests.get(row, NO_ROW))
         facts = _merged(request.facts.copy(), found[row])
         if name is not None:

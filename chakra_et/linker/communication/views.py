@@ -75,21 +75,23 @@ class Views:
             rows |= set(work[among(self.table.record[work], told)].tolist())
         return sorted(rows)
 
+    @cached_property
     def host_spans(self) -> list[int]:
         """Spans of process groups that communicate on the host."""
         return self.rows_named(lambda name: name.startswith(HOST_BACKENDS), work=False)
 
     def records(self) -> list[int]:
         """Records of collectives on the host."""
-        found: list[int] = np.flatnonzero(self._is_record).tolist()
+        found: list[int] = np.flatnonzero(self.are_records).tolist()
         return found
 
     def is_record(self, row: int) -> bool:
         """Whether an activity is the record of a collective."""
-        return bool(self._is_record[row])
+        return bool(self.are_records[row])
 
     @cached_property
-    def _is_record(self) -> Mask:
+    def are_records(self) -> Mask:
+        """Which activities are records of collectives."""
         table, found = self.table, np.zeros(len(self.table), np.bool_)
         for trace, column in ((self.device, table.record), (self.host, table.host)):
             if trace is not None:
