@@ -8,11 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from unittest import mock
 
 import pytest
-from places import EXAMPLES
 
 from chakra_et.cli import ending
 
@@ -85,16 +83,3 @@ def test_a_command_about_an_et_loads_neither_rich_nor_threads() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["True", "False", "1", "False"]
-
-
-def test_a_conversion_loads_no_masked_arrays(tmp_path: Path) -> None:
-    # np.unique and the like do, and that takes longer than what they are called for.
-    pair = EXAMPLES / "ddp_2rank"
-    code = (
-        "import sys, chakra_et; chakra_et.convert(*sys.argv[1:]); print('numpy.ma' in sys.modules)"
-    )
-    files = (pair / "host.0.json.gz", pair / "device.0.json.gz", tmp_path / "out.et")
-    told = subprocess.run(
-        [sys.executable, "-c", code, *files], capture_output=True, text=True, check=True
-    )
-    assert told.stdout.split() == ["False"]

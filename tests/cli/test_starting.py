@@ -19,6 +19,7 @@ NOT_NEEDED = {
     "importlib.metadata",
     "jsonschema",
     "multiprocessing",
+    "numpy.ma",  # which np.unique and the like load, and which takes longer than they do
     "random",
     "rich",
     "secrets",
