@@ -63,8 +63,10 @@ def link(
     groups = find_groups(recording.host, recording.device, rank)
     refuted = refuted_by(verdicts, groups.rank)
     table, spoken = communicate(table, recording, groups, named_rank, told or {}, notes.warnings)
+    give_back()
     found = find_edges(table, recording, spoken, refuted, notes)
     del table  # which is longer now
+    give_back()
     own = own_time(found.table, found.time, found.ordered, found.waits.copies, recording.device)
     edges = in_own_time(found.table, recording, own, found.ordered, notes.warnings)
     order, edges = forward_order(found, recording.host, own, edges, notes.warnings)
@@ -79,6 +81,7 @@ def link(
     give_back()  # Columns of the trace stay to the end, those of the steps before are gone.
     trace, evidence = assemble(graph, recording, scopes, spoken, groups)
     del spoken, graph
+    give_back()
     kept = ~redundant_edges(trace)
     trace.edges, evidence = trace.edges.select(kept), evidence[kept]
     tell(trace, evidence)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from chakra_et.codes import among
 from chakra_et.columns import NO_ROW, UNTIMED, Rows, let_go
 from chakra_et.definitions import FORMAT_VERSION, Kind, NodeType
+from chakra_et.io.memory import give_back
 from chakra_et.linker import activities
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.communication import Communication, Communications
@@ -89,6 +90,7 @@ def assemble(
     place[graph.order] = np.arange(len(place))
     edges, evidence = _edges(place, graph.edges)
     graph.edges.clear()
+    give_back()
     nodes, parts = _nodes(graph, place, recording, scopes, communications.by_row, groups.rank)
     # All that nodes are made of is gone before the parts become texts.
     parts = parts.moved(place)
@@ -115,6 +117,7 @@ def _nodes(
     owners, exclusive = main_owners(table, parts), exclusive_ns(table, pieces)
     view = _View(table, host, recording.device, order, place, owners, exclusive)
     let_go(table, activities.COLUMNS, but=_OF_TABLE)
+    give_back()
     del pieces
     start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
     timed = start_ns != UNTIMED
