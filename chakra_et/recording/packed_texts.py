@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, overload
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.pool import Pool
+
 OperandTexts: TypeAlias = tuple[bytes, bytes, bytes]
 """Values, shapes and types of inputs or outputs, as they are carried."""
+_TOGETHER: Final = 1 << 12
+"""So many are made at once where all are asked for."""
 
 
 class PackedTexts(Sequence[OperandTexts]):
@@ -34,6 +38,23 @@ class PackedTexts(Sequence[OperandTexts]):
         self.shapes, self.types = shapes, types
         self.value, self.shape, self.type = value, shape, type
 
+    @classmethod
+    def of(cls, operands: Collection[OperandTexts]) -> PackedTexts:
+        """Inputs and outputs, packed; equal values of several are kept for each."""
+        shapes: Pool[bytes] = Pool()
+        types: Pool[bytes] = Pool()
+        values = [values for values, _, _ in operands]
+        lengths = np.fromiter(map(len, values), np.int64, len(values))
+        return cls(
+            np.frombuffer(b"".join(values), np.uint8),
+            np.append(0, np.cumsum(lengths)),
+            shape=np.array([shapes[shape] for _, shape, _ in operands], np.int32),
+            type=np.array([types[type_] for _, _, type_ in operands], np.int32),
+            value=np.arange(len(values), dtype=np.int32),
+            shapes=shapes.in_order,
+            types=types.in_order,
+        )
+
     def __len__(self) -> int:
         return len(self.value)
 
@@ -46,16 +67,22 @@ class PackedTexts(Sequence[OperandTexts]):
     def __getitem__(self, place: int | slice) -> OperandTexts | list[OperandTexts]:
         """An operand; a list of them for a slice."""
         if isinstance(place, slice):
-            return [self[at] for at in range(*place.indices(len(self)))]
-        value, shape, type_ = self.value[place], self.shape[place], self.type[place]
-        start, end = self.offsets[value], self.offsets[value + 1]
-        return self.values[start:end].tobytes(), self.shapes[shape], self.types[type_]
+            return self.at(place)
+        return self.at(slice(place, place + 1 or None))[0]
 
     def __iter__(self) -> Iterator[OperandTexts]:
-        whole, ends = self.values.tobytes(), self.offsets.tolist()
-        columns = self.value.tolist(), self.shape.tolist(), self.type.tolist()
-        for value, shape, type_ in zip(*columns, strict=True):
-            yield whole[ends[value] : ends[value + 1]], self.shapes[shape], self.types[type_]
+        for first in range(0, len(self), _TOGETHER):
+            yield from self.at(slice(first, first + _TOGETHER))
+
+    def at(self, places: slice | npt.NDArray[np.integer[Any]]) -> list[OperandTexts]:
+        """Some of the operands."""
+        value, whole = self.value[places], self.values.data
+        starts, ends = self.offsets[value].tolist(), self.offsets[value + 1].tolist()
+        codes = zip(self.shape[places].tolist(), self.type[places].tolist(), strict=True)
+        return [
+            (bytes(whole[start:end]), self.shapes[shape], self.types[type_])
+            for start, end, (shape, type_) in zip(starts, ends, codes, strict=True)
+        ]
 
     def select(self, places: npt.NDArray[np.integer[Any]]) -> PackedTexts:
         """Some of the operands; the bytes of all values stay."""

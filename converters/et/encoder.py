@@ -34,6 +34,7 @@ from chakra_et.converters.et.wire import (
 )
 from chakra_et.io.fork import in_turns
 from chakra_et.model import UNKNOWN_NS, EdgeKind, Edges, Metadata, Trace
+from chakra_et.recording.packed_texts import PackedTexts
 
 T = TypeVar("T")
 ROWS_AT_ONCE: Final = 1 << 11
@@ -153,7 +154,11 @@ class _Nodes:
     def _texts(self, field: int, codes: list[int]) -> list[bytes]:
         """Inputs or outputs as field `field` of a node; a negative code stands for none."""
         none = [b""] * bisect_left(codes, 0)
-        texts = list(map(self._nodes.texts.__getitem__, codes[len(none) :]))
+        texts, codes = self._nodes.texts, codes[len(none) :]
+        if isinstance(texts, PackedTexts):
+            texts = texts.at(np.array(codes, np.int32))
+        else:
+            texts = list(map(texts.__getitem__, codes))
         return none + encode_ios(tag(field, BYTES), texts)
 
 

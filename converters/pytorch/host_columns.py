@@ -19,10 +19,11 @@ from chakra_et.converters.pytorch.meaning import Texts
 from chakra_et.converters.times import time_or_none
 from chakra_et.growing import Growing
 from chakra_et.io.repairs import QUOTED, Repairs
+from chakra_et.narrow import is_many
 from chakra_et.pool import Pool
 from chakra_et.recording import HostAttribute, HostTrace
 from chakra_et.recording.host_trace import COLUMNS, NO_CALLER
-from chakra_et.recording.packed_texts import OperandTexts, PackedPool
+from chakra_et.recording.packed_texts import OperandTexts, PackedPool, PackedTexts
 from chakra_et.shown import several
 
 KNOWN_SCHEMAS: Final = ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4", "1.1.0", "1.1.1")
@@ -239,13 +240,19 @@ class _Columns:
             metadata=metadata,
             names=self.names,
             op_schemas=self.op_schemas,
-            texts=self.texts if self.packed is None else self.packed,
+            texts=self._operands(),
             strides=self.strides,
             attributes=self.attributes,
             warnings=warnings,
             repairs=repairs,
             **columns,
         )
+
+    def _operands(self) -> Pool[OperandTexts] | PackedPool:
+        """Inputs and outputs; those of a long recording are packed, here if not by the kernel."""
+        if self.packed is None and is_many(len(self.texts)):
+            self.packed, self.texts = PackedPool(PackedTexts.of(self.texts)), Pool()
+        return self.texts if self.packed is None else self.packed
 
     def _check_attribute(self, name: str, attribute: HostAttribute) -> None:
         """Leave out values that are not of the declared type, and second ones of a node."""

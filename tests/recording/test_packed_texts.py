@@ -25,7 +25,9 @@ def packed(operands: list[OperandTexts]) -> PackedTexts:
 @given(st.lists(OPERANDS, unique=True), OPERANDS)
 def test_they_are_a_list_and_a_pool(operands: list[OperandTexts], other: OperandTexts) -> None:
     pool, theirs = PackedPool(packed(operands)), Pool(zip(operands, range(99), strict=False))
-    assert pool.in_order == operands
+    assert pool.in_order == operands == PackedTexts.of(operands)
+    assert pool.in_order.at(np.arange(len(operands))[::-1]) == operands[::-1]
+    assert pool.in_order[-1:] == operands[-1:]
     assert [pool.in_order[at] for at in range(len(operands))] == operands
     assert pool.in_order[1:] == operands[1:]
     assert [pool.get(item) for item in operands] == list(range(len(operands)))
