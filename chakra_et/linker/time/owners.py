@@ -7,14 +7,19 @@ from the end of the outermost of these on it is nobody's.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import numpy as np
 
 from chakra_et.codes import among, search_rows
-from chakra_et.columns import EVER, NEVER, NO_ROW, Rows, count_up
+from chakra_et.columns import EVER, NEVER, NO_ROW, Mask, Rows, count_up
 from chakra_et.kernel import kernel
 from chakra_et.linker.activities import Activities
 from chakra_et.model import GAP, TimeParts
+
+_TOGETHER: Final = 1 << 17
+"""So many activities are looked at together: their pieces need memory for a while."""
 
 
 class Moments(msgspec.Struct):
@@ -36,24 +41,41 @@ def moments(table: Activities) -> Moments:
         return Moments(*module.moments(order, tuple(map(np.ascontiguousarray, columns)), GAP))
     lane, start = table.lane[order], table.start_ns[order]
     last = np.append(lane[1:] != lane[:-1], True)[: len(order)]
+    first = np.append(True, last[:-1])[: len(order)]
     until = np.where(last, NEVER, np.append(start[1:], 0)[: len(order)])
-    slot, owner, now = np.arange(len(order)), order, start
-    first = np.flatnonzero(np.append(True, last[:-1])[: len(order)])
-    found = [(first, np.full(len(first), NO_ROW), np.full(len(first), EVER))]
     ends = np.append(table.end_ns, NEVER)  # which is that of `NO_ROW`
+    found = []
+    for begin in range(0, max(len(order), 1), _TOGETHER):
+        some = slice(begin, begin + _TOGETHER)
+        slots = order[some], start[some], until[some], first[some]
+        slot, begin_ns, owner = _in_slots(table.nested_in, ends, *slots)
+        found.append((lane[some][slot], begin_ns, owner))
+    return Moments(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _in_slots(
+    nested_in: Rows, ends: Rows, rows: Rows, start: Rows, until: Rows, first: Mask
+) -> tuple[Rows, Rows, Rows]:
+    """The pieces of times from the start of each of some activities to the next one on the thread.
+
+    The place of the activity, when the piece begins, and whose it is, in the order of time. What is
+    before the `first` activity of a thread is nobody's.
+    """
+    slot, owner, now = np.arange(len(rows)), rows, start
+    before = np.flatnonzero(first)
+    found = [(before, np.full(len(before), NO_ROW), np.full(len(before), EVER))]
     while len(slot):
         # What is open when nothing else begins lasts to its end, then its caller has the time.
         end = np.maximum(ends[owner], now)
         takes = np.flatnonzero(end > now)
         found.append((slot[takes], owner[takes], now[takes]))
         more = np.flatnonzero(end < until[slot])
-        slot, owner, now = slot[more], table.nested_in[owner[more]], end[more]
+        slot, owner, now = slot[more], nested_in[owner[more]], end[more]
     slots, owners, begins = (np.concatenate(part) for part in zip(*found, strict=True))
-    del found  # Long recordings have many pieces.
     owners[owners == NO_ROW] = GAP
     # What one slot holds was found in the order of time.
     by_time = np.argsort(slots, kind="stable")
-    return Moments(lane[slots[by_time]], begins[by_time], owners[by_time])
+    return slots[by_time], begins[by_time], owners[by_time]
 
 
 def exclusive_ns(table: Activities, pieces: Moments) -> Rows:
@@ -89,13 +111,28 @@ def owned_parts(table: Activities, pieces: Moments, begin_ns: Rows, end_ns: Rows
         return TimeParts(*module.owned_parts(owned, rows, lane, begin_ns[rows], end_ns[rows]))
     first = search_rows(timelines, (lane, begin_ns[rows])) - 1
     after = search_rows(timelines, (lane, end_ns[rows]), "left")
+    found = []
+    for begin in range(0, max(len(rows), 1), _TOGETHER):
+        some = slice(begin, begin + _TOGETHER)
+        found.append(_of_others(pieces, rows[some], first[some], after[some], begin_ns, end_ns))
+    return TimeParts(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _of_others(
+    pieces: Moments, rows: Rows, first: Rows, after: Rows, begin_ns: Rows, end_ns: Rows
+) -> tuple[Rows, Rows, Rows]:
+    """Node, owner and length of the parts that are others'; the time of each of some rows begins in
+    the piece `first` and ends before the piece `after`.
+    """
     each = after - first
     piece = np.repeat(first, each) + count_up(each)
     place = np.repeat(np.arange(len(rows)), each)
     others = np.flatnonzero(pieces.owner[piece] != rows[place])
     piece, place = piece[others], place[others]
     node, last = rows[place], piece == after[place] - 1
-    ends = np.where(last, end_ns[node], np.append(pieces.begin_ns[1:], 0)[piece])
+    # Behind the last piece there is none, but it is the last one of its node.
+    following = pieces.begin_ns.take(piece + 1, mode="clip")
+    ends = np.where(last, end_ns[node], following)
     ns = ends - np.maximum(pieces.begin_ns[piece], begin_ns[node])
     told = np.flatnonzero(ns > 0)
-    return TimeParts(node[told], pieces.owner[piece[told]], ns[told])
+    return node[told], pieces.owner[piece[told]], ns[told]
