@@ -175,6 +175,19 @@ def test_the_types_of_attributes_are_those_of_their_own_piece() -> None:
 
 
 @needs_kernel
+def test_what_is_shorter_than_a_known_list_is_not_looked_at_beyond_its_end() -> None:
+    # Sanitizers tell more of it; the first name makes simdjson read the piece.
+    long = [{"name": "n" * 4_000, "type": "uint64", "value": 5}]
+    nodes = [
+        {"id": row, "name": name, "ctrl_deps": 1, "attrs": attrs}
+        for row, (name, attrs) in enumerate([("\U0001f600", long), ("b", long), ("c", [])])
+    ]
+    piece = host_decoder().decode_elements(*padded(json.dumps(nodes)[1:-1].encode()))
+    read = piece.take()
+    assert [list(rows) for _, _, rows, _ in read.told] == [[0, 1]]
+    assert [read.names[code] for code in read.columns["name"]] == ["\U0001f600", "b", "c"]
+
+
 def test_a_text_without_zeros_behind_it_is_refused() -> None:
     elements = NODE % (b"", b"5")
     for text in (elements, elements + b" " * SPARE_BYTES, bytes(SPARE_BYTES - 1)):

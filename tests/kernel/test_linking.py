@@ -216,6 +216,38 @@ def test_accesses_to_memory_are_found_alike(told: tuple[Any, ...]) -> None:
     assert difference(*both_ways(find_accesses, *told)) == ""
 
 
+def test_columns_with_gaps_or_of_other_types_are_taken_as_what_they_hold() -> None:
+    module: Any = kernel()
+    count = 5_000  # Copies of smaller ones may outlive their use by chance.
+    at = np.arange(count)
+    masks = ["acting", "records", "receiving", "generated", "asking", "launches"]
+    nodes = {name: at % 3 == k % 3 for k, name in enumerate(masks)} | {
+        **dict.fromkeys(["inputs", "outputs"], (at % 40).astype(np.int32)),
+        "schema": np.zeros(count, np.int32),
+        **{name: at + (name == "end") for name in ("position", "end", "begun", "last_begun")},
+    }
+    operators = {name: np.array([True]) for name in ("reads", "writes", "in_place", "allocates")}
+    tensors = {
+        "offsets": np.arange(41),
+        **{name: np.arange(40) % 7 for name in ("argument", "memory", "begin", "end")},
+        "device": np.zeros(40, np.int64),
+        **{name: np.array([name == "has_memory"]) for name in ("has_memory", "on_host")},
+    }
+
+    def with_gaps(table: dict[str, Any]) -> dict[str, Any]:
+        return {name: np.repeat(column, 2)[::2] for name, column in table.items()}
+
+    def wider(table: dict[str, Any]) -> dict[str, Any]:
+        large = {np.dtype(np.int32): np.int64, np.dtype(np.int64): np.int32}
+        return {k: column.astype(large.get(column.dtype, np.uint8)) for k, column in table.items()}
+
+    plain = module.find_accesses(nodes, operators, tensors, 7, True)
+    assert len(plain[0]) > 1_000
+    for other in (with_gaps, wider):
+        given_ = map(other, (nodes, operators, tensors))
+        assert difference(plain, module.find_accesses(*given_, 7, True)) == ""
+
+
 def test_columns_that_do_not_fit_are_refused() -> None:
     module: Any = kernel()
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)

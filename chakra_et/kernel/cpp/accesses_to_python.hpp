@@ -4,6 +4,8 @@
 #define CHAKRA_ET_KERNEL_ACCESSES_TO_PYTHON_HPP
 
 #include <initializer_list>
+#include <memory>
+#include <vector>
 
 #include "accesses.hpp"
 #include "call_tree.hpp"
@@ -12,7 +14,8 @@
 namespace chakra_et {
 namespace kernel {
 
-// A table whose columns come by name; it holds them, all as long as the first.
+// A table whose columns come by name, all as long as the first. It holds them: one of another type, or
+// with gaps, is copied.
 class NamedColumns {
  public:
   explicit NamedColumns(nb::dict table) : table_(table) {}
@@ -21,6 +24,7 @@ class NamedColumns {
   const T* of(const char* name, size_t size) {
     auto column = nb::cast<Column<T>>(table_[name]);
     if (column.size() != size) throw nb::value_error("columns of different lengths");
+    held_.push_back(std::make_shared<Column<T>>(column));
     return column.data();
   }
 
@@ -31,9 +35,10 @@ class NamedColumns {
 
  private:
   nb::dict table_;
+  std::vector<std::shared_ptr<void>> held_;
 };
 
-inline AccessNodes access_nodes(NamedColumns table) {
+inline AccessNodes access_nodes(NamedColumns& table) {
   size_t size = table.size_of<int32_t>("schema");
   auto text = [&](const char* name) { return table.of<int32_t>(name, size); };
   auto mask = [&](const char* name) { return table.of<bool>(name, size); };
@@ -44,14 +49,15 @@ inline AccessNodes access_nodes(NamedColumns table) {
           rows("last_begun"), size};
 }
 
-inline AccessOperators access_operators(NamedColumns table) {
+inline AccessOperators access_operators(NamedColumns& table) {
   size_t size = table.size_of<bool>("in_place"), all = table.size_of<bool>("reads");
   size_t arguments = size == 0 ? 1 : all / size;
+  if (arguments == 0) throw nb::value_error("operators without arguments");
   return {table.of<bool>("reads", size * arguments), table.of<bool>("writes", size * arguments),
           table.of<bool>("in_place", size), table.of<bool>("allocates", size), size, arguments};
 }
 
-inline AccessTensors access_tensors(NamedColumns table, size_t memories) {
+inline AccessTensors access_tensors(NamedColumns& table, size_t memories) {
   size_t size = table.size_of<int64_t>("memory"), devices = table.size_of<bool>("has_memory");
   size_t borders = table.size_of<int64_t>("offsets");
   if (borders == 0) throw nb::value_error("no offsets");
@@ -83,8 +89,9 @@ inline nb::object call_tree_of(Column<int64_t> caller, Column<int64_t> begun) {
 
 inline nb::tuple find_accesses(nb::dict nodes, nb::dict operators, nb::dict tensors,
                                size_t memories, bool work_known) {
-  AccessFinder finder(access_nodes(NamedColumns(nodes)), access_operators(NamedColumns(operators)),
-                      access_tensors(NamedColumns(tensors), memories), work_known);
+  NamedColumns of_nodes(nodes), of_operators(operators), of_tensors(tensors);
+  AccessFinder finder(access_nodes(of_nodes), access_operators(of_operators),
+                      access_tensors(of_tensors, memories), work_known);
   bool sound;
   {
     nb::gil_scoped_release release;

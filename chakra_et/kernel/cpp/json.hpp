@@ -191,13 +191,14 @@ class Piece {
     return behind;
   }
 
-  // The elements from one on as an array.
+  // The elements from one on as an array, which is all text from then on.
   simdjson::padded_string_view array_from(const char* element) {
     auto count = static_cast<size_t>(limit_ - element);
     array_.assign(count + 2 + spare, '\0');
     array_[0] = '[';
     std::memcpy(array_.data() + 1, element, count);
     array_[count + 1] = ']';
+    end_ = array_.data() + count + 2;
     return simdjson::padded_string_view(array_.data(), count + 2, array_.size());
   }
 
