@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -68,7 +69,7 @@ def anonymise_command(
 
     secret = _secret(key, key_file)
     chosen = load_policy(policy)
-    if output.resolve() == source.resolve():
+    if os.path.realpath(output) == os.path.realpath(source):
         raise ChakraError(
             "what is given away would lie among the originals",
             path=output,

@@ -160,7 +160,7 @@ def convert_command(
     if target is not None:
         expect_directory(output)
         _refuse_shards(shard)
-    expect_apart("--report", report, output)
+    expect_apart("--report", report, output, [host, device, *(files or ())])
     workers = workers_asked(jobs)
     if files:
         _refuse_named_files(host, device)

@@ -81,7 +81,7 @@ def fix_command(
         )
     if target is not None:
         expect_directory(output)
-    expect_apart("--report", report, output)
+    expect_apart("--report", report, output, [path])
     split_ns = None if split_us is None else round(split_us * 1000)
     with working("curing"):
         found = read_files(path)

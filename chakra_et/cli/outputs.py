@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from chakra_et.cli.progress import working
@@ -10,6 +11,7 @@ from chakra_et.directory import names_a_file
 from chakra_et.errors import ChakraError, OutputError
 from chakra_et.files import write
 from chakra_et.io.output import is_standard_output, make_directory
+from chakra_et.io.protected import inputs_protected, refuse_input
 from chakra_et.model import Trace
 from chakra_et.urls import url_of
 
@@ -52,23 +54,33 @@ def expect_directory(output: Path) -> None:
         )
 
 
-def expect_apart(option: str, second: Path | None, output: Path | None) -> None:
+def expect_apart(
+    option: str, second: Path | None, output: Path | None, inputs: Iterable[Path | None]
+) -> None:
     """Refuse, before the work, a second output that could not be written, or not beside `output`.
 
-    Its directory is there, or is `output`. Raises ChakraError.
+    Its directory is there, or is `output`, and it is none of the inputs that are named. Raises
+    ChakraError.
     """
     if second is None or is_standard_output(second) or url_of(second) is not None:
         return
-    if output is not None and second.resolve() == output.resolve():
+    with inputs_protected(*inputs):
+        refuse_input(second)
+    if output is not None and _place(second) == _place(output):
         raise ChakraError(
             f"{option} and the output are one file", path=second, remedy="Name two files."
         )
     if second.is_dir():
         raise OutputError("this is a directory", path=second, remedy="Name a file in it.")
     parent = second.parent
-    if not parent.is_dir() and (output is None or parent.resolve() != output.resolve()):
+    if not parent.is_dir() and (output is None or _place(parent) != _place(output)):
         raise OutputError(
             f"cannot be created: there is no directory {parent}",
             path=second,
             remedy="Check the path, or make that directory first.",
         )
+
+
+def _place(path: Path) -> str:
+    # Path.resolve raises RuntimeError for links that lead to themselves, before Python 3.13.
+    return os.path.realpath(path)

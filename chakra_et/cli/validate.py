@@ -76,7 +76,7 @@ def validate_command(
 
     Exit code 0: clean. 1: findings at or above --fail-on. 2: something could not be read.
     """
-    expect_apart("--write-baseline", save_baseline, output)
+    expect_apart("--write-baseline", save_baseline, output, [*paths])
     with working("checking"):
         result = validate(paths, profile, skip_others=skip_others)
     if baseline is not None:

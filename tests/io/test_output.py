@@ -107,6 +107,7 @@ SECOND: dict[str, tuple[str, ...]] = {
         ("sub/../x.et", "are one file"),
         ("sub", "this is a directory"),
         ("no/such.json", "there is no directory no"),
+        ("{input}", "would overwrite this input"),
     ],
 )
 @pytest.mark.parametrize("verb", SECOND)
@@ -121,12 +122,25 @@ def test_a_second_output_that_cannot_be_is_refused_before_the_first_is_made(
     from chakra_et.cli import app
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["chakra", verb, *SECOND[verb], name])
+    given = next(word for word in SECOND[verb] if not word.startswith("-"))
+    second = name.format(input=given)
+    monkeypatch.setattr(sys, "argv", ["chakra", verb, *SECOND[verb], second])
     with pytest.raises(SystemExit) as ended:
         app.main()
     assert ended.value.code == 2
     assert problem in capsys.readouterr().err
     assert not Path("x.et").exists()
+
+
+def test_a_link_that_leads_to_itself_is_an_output_like_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chakra_et.cli.outputs import expect_apart
+
+    monkeypatch.chdir(folder)
+    Path("around").symlink_to("around")
+    expect_apart("--report", Path("around"), Path("x.et"), [])
+    expect_apart("--report", Path("r.json"), Path("around"), [])
 
 
 def test_a_directory_converted_into_itself_replaces_no_input(tmp_path: Path) -> None:
