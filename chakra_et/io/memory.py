@@ -29,9 +29,10 @@ _KEPT_BYTES: Final = 1 << 26
 """So much freed memory at most is kept for what is taken next."""
 _SMALL_BYTES: Final = 1 << 28
 """A process that takes less memory keeps what it freed."""
-_LARGE_BYTES: Final = 1 << 25
-"""What is as large as this goes back to the system when it is freed: glibc allows no more. Columns
-of a million nodes are smaller, and each step of linking makes several of them anew."""
+_LARGE_BYTES: Final = 1 << 24
+"""What is as large as this goes back to the system when it is freed. Columns of a million nodes are
+smaller, and each step of linking makes several of them anew; larger ones are few and take long to
+fill, so that memory counts for more."""
 _MEMINFO: Final = Path("/proc/meminfo")
 _STATUS: Final = Path("/proc/self/status")
 
