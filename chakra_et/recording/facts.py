@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording.libraries import operation
@@ -52,8 +52,8 @@ class Facts(msgspec.Struct):
         filled = self.kind is None and other.kind is not None
         if filled:
             self.name = other.name
-        for name, told in asdict(other).items():
-            if told is not None and getattr(self, name) is None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) is None and (told := getattr(other, name)) is not None:
                 setattr(self, name, told)
                 filled = True
         if filled:

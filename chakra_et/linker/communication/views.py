@@ -45,7 +45,7 @@ class Views:
         return same
 
     def name(self, row: int) -> str:
-        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        host_row, record = self.table.host.item(row), self.table.record.item(row)
         if host_row != NO_ROW and self.host is not None:
             return str(self.host_names[self.host.name[host_row]])
         assert self.device is not None
@@ -108,7 +108,7 @@ class Views:
         for _ in range(ANCESTORS):
             if row == NO_ROW or self.is_record(row):
                 return row
-            row = int(self.table.caller[row])
+            row = self.table.caller.item(row)
         return NO_ROW
 
     def records_around(self, row: int) -> list[int]:
@@ -150,7 +150,7 @@ class Views:
 
     def argument_bytes_of(self, row: int, dtype: str | None = None) -> list[int | None]:
         """The bytes of the tensors in each argument, from either file, as `argument_bytes` does."""
-        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        host_row, record = self.table.host.item(row), self.table.record.item(row)
         known = None if self.host is None else self.host.operand_bytes.get(host_row)
         found = [size or NO_TENSOR for size in known or ()]
         if any(part != NO_TENSOR for part in found) or record == NO_ROW or self.device is None:
@@ -173,7 +173,7 @@ class Views:
         """
         if row == NO_ROW:
             return None
-        place = int(self.table.host[row]), int(self.table.record[row])
+        place = self.table.host.item(row), self.table.record.item(row)
         if place not in self._facts:
             self._facts[place] = self._read_facts(*place)
         return self._facts[place]
@@ -222,7 +222,7 @@ class Views:
 
     def rf_id(self, row: int) -> int:
         """The record-function id of an activity, by either file; 0 where there is none."""
-        host_row, record = int(self.table.host[row]), int(self.table.record[row])
+        host_row, record = self.table.host.item(row), self.table.record.item(row)
         if host_row != NO_ROW and self.host is not None:
             return int(self.host.rf_id[host_row])
         return 0 if self.device is None else int(self.device.rf_id[record])
