@@ -51,8 +51,8 @@ def edge_rows(trace: Trace) -> EdgeRows:
     dangling, to_itself = source < 0, source == target
     place = np.flatnonzero(~dangling & ~to_itself)
     return EdgeRows(
-        source[place],
-        target[place],
+        source.take(place),
+        target.take(place),
         place,
         int(np.count_nonzero(dangling)),
         int(np.count_nonzero(to_itself)),

@@ -39,13 +39,13 @@ def redundant_edges(trace: Trace) -> Mask:
     Edges on or behind cycles, and edges to nodes that are not there, are never redundant.
     """
     edges = edge_rows(trace)
-    kind, inferred = trace.edges.kind[edges.place], trace.edges.inferred[edges.place]
+    kind, inferred = trace.edges.kind.take(edges.place), trace.edges.inferred.take(edges.place)
     redundant = np.zeros(len(trace.edges), np.bool_)
     order = topological_order(len(trace.nodes), edges.source, edges.target)
     rank = np.full(len(trace.nodes), len(trace.nodes), np.int64)
     rank[order] = np.arange(len(order))
-    source, target = rank[edges.source], rank[edges.target]
-    waits = trace.nodes.attributes.present("sync_on")[edges.target]
+    source, target = rank.take(edges.source), rank.take(edges.target)
+    waits = trace.nodes.attributes.present("sync_on").take(edges.target)
     place = edges.place
     del edges  # There are several for each node.
     sound = target < len(trace.nodes)

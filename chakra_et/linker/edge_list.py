@@ -47,7 +47,12 @@ class EdgeList(msgspec.Struct):
     def select(self, chosen: Mask) -> EdgeList:
         """Some of the edges."""
         places = np.flatnonzero(chosen)
-        return EdgeList(self.kind, self.source[places], self.target[places], self.evidence[places])
+        return EdgeList(
+            self.kind,
+            self.source.take(places),
+            self.target.take(places),
+            self.evidence.take(places),
+        )
 
     def __len__(self) -> int:
         return len(self.source)

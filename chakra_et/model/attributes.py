@@ -131,7 +131,7 @@ class AttributeTable:
     ) -> None:
         """Give the nodes of `rows` the layouts that `change` makes from theirs."""
         known = {layout: i for i, layout in enumerate(self.layouts)}
-        before = self.layout[rows]
+        before = self.layout.take(rows).astype(np.intp)
         after = np.arange(len(self.layouts), dtype=np.int32)
         for code in np.flatnonzero(np.bincount(before)).tolist():
             layout = change(self.layouts[code])
@@ -139,7 +139,7 @@ class AttributeTable:
                 known[layout] = len(self.layouts)
                 self.layouts.append(layout)
             after[code] = known[layout]
-        self.layout[rows] = after[before]
+        self.layout[rows] = after.take(before)
 
     def named(self, name: str) -> list[AttributeColumn]:
         """The columns called `name`: one for each kind in which nodes carry it."""

@@ -143,4 +143,6 @@ class Edges:
         ends = self.offsets[1:]
         offsets[1:] = np.where(ends > 0, running[np.maximum(ends - 1, 0)], 0) if len(mask) else 0
         places = np.flatnonzero(mask)
-        return Edges(offsets, self.source[places], self.kind[places], self.inferred[places])
+        return Edges(
+            offsets, self.source.take(places), self.kind.take(places), self.inferred.take(places)
+        )

@@ -58,17 +58,19 @@ def collect(
 
 def _take_times(table: Activities, device: DeviceTrace) -> None:
     timed = np.flatnonzero(table.record != NO_ROW)
-    rows = table.record[timed]
-    table.role[timed] = device.role[rows]
-    table.start_ns[timed] = device.start_ns[rows]
-    table.end_ns[timed] = device.start_ns[rows] + device.duration_ns[rows]
-    work = device.role[rows] == Role.WORK
-    place, line, on_device = device.pid[rows], device.tid[rows], np.flatnonzero(work)
+    rows = table.record.take(timed)
+    role, start_ns = device.role.take(rows), device.start_ns.take(rows)
+    table.role[timed] = role
+    table.start_ns[timed] = start_ns
+    table.end_ns[timed] = start_ns + device.duration_ns.take(rows)
+    work = role == Role.WORK
+    place, line = device.pid.take(rows), device.tid.take(rows)
+    on_device = np.flatnonzero(work)
     place[on_device] = device.devices(rows[on_device])
     line[on_device] = device.streams(rows[on_device])
     table.lane[timed] = codes(work, place, line)
     table.device[timed[on_device]] = place[on_device]
-    table.annotates[timed] = device.kind[rows] == Kind.ANNOTATION
+    table.annotates[timed] = device.kind.take(rows) == Kind.ANNOTATION
 
 
 def _nest(table: Activities, device: DeviceTrace) -> None:

@@ -119,7 +119,7 @@ def _nodes(
     let_go(table, activities.COLUMNS, but=_OF_TABLE)
     give_back()
     del pieces
-    start_ns, own_start_ns = table.start_ns[order], own.begin_ns[order]
+    start_ns, own_start_ns = table.start_ns.take(order), own.begin_ns.take(order)
     timed = start_ns != UNTIMED
     nodes = Nodes(
         id=np.arange(1, len(order) + 1, dtype=np.uint64),
@@ -127,7 +127,7 @@ def _nodes(
         name_code=view.name_code(),
         names=view.names(),
         start_ns=start_ns,
-        duration_ns=np.where(timed, own.end_ns[order] - own_start_ns, 0),
+        duration_ns=np.where(timed, own.end_ns.take(order) - own_start_ns, 0),
         input_code=view.texts("inputs"),
         output_code=view.texts("outputs"),
         texts=[] if host is None else host.texts.in_order,
@@ -155,7 +155,7 @@ def _delays(own: OwnTime, order: Rows) -> list[tuple[str, Rows, Rows]]:
     found = []
     for name in _DELAYS:
         values = getattr(own, name)
-        rows = np.flatnonzero(((values != 0) & (values != UNTIMED))[order])
+        rows = np.flatnonzero(((values != 0) & (values != UNTIMED)).take(order))
         found.append((name, rows, values[order[rows]]))
     return found
 
@@ -177,12 +177,12 @@ class _View:
         self.host = host
         self.device = device
         self.order = order
-        self.exclusive_ns = exclusive_ns[order]
+        self.exclusive_ns = exclusive_ns.take(order)
         self.place = place
-        self.host_row = table.host[order]
-        self.record = table.record[order]
-        self.role = table.role[order]
-        self.on_stream = among(table.lane, table.lane[table.work])[order]
+        self.host_row = table.host.take(order)
+        self.record = table.record.take(order)
+        self.role = table.role.take(order)
+        self.on_stream = among(table.lane, table.lane[table.work]).take(order)
         # The rests of others are shown as what they go on with.
         self.rests, self.rest_of = self.place[table.rests], self.place[rest_of]
         self.shown = self.record.copy()
@@ -200,9 +200,9 @@ class _View:
         code = np.zeros(len(self.order), np.int32)
         if self.device is not None:
             before = 0 if self.host is None else len(self.host.names)
-            code[self.on_record] = before + self.device.name[self.record[self.on_record]]
+            code[self.on_record] = before + self.device.name.take(self.record.take(self.on_record))
         if self.host is not None:
-            code[self.on_host] = self.host.name[self.rows_of_host]
+            code[self.on_host] = self.from_host("name")
         joins = np.flatnonzero(self.role == Role.SYNC)
         code[joins] = len(self.names()) - len(JOIN_NAMES) + self.on_stream[joins]
         code[self.rests] = code[self.rest_of]
@@ -211,7 +211,7 @@ class _View:
     def texts(self, side: str) -> npt.NDArray[np.int32]:
         code = np.full(len(self.order), -1, np.int32)
         if self.host is not None:
-            code[self.on_host] = getattr(self.host, side)[self.rows_of_host]
+            code[self.on_host] = self.from_host(side)
             empty = self.host.texts.get(_NO_TEXTS)
             if empty is not None:
                 code[code == empty] = -1
@@ -219,11 +219,11 @@ class _View:
 
     def from_host(self, name: str) -> Any:
         """A column of the host trace for the nodes `on_host`."""
-        return getattr(self.host, name)[self.rows_of_host]
+        return getattr(self.host, name).take(self.rows_of_host)
 
     def from_record(self, name: str, rows: Rows) -> Any:
         """A column of the profile for the given nodes."""
-        return getattr(self.device, name)[self.shown[rows]]
+        return getattr(self.device, name).take(self.shown.take(rows))
 
 
 def _types(view: _View, communication: dict[int, Communication]) -> npt.NDArray[np.int32]:
@@ -243,14 +243,20 @@ def _edges(place: Rows, edges: list[EdgeList]) -> tuple[Edges, Codes]:
 
     Of several between the same two nodes one is kept: a stated one, else the first.
     """
-    target = place[np.concatenate([e.target for e in edges])]
-    source = (place[np.concatenate([e.source for e in edges])] + 1).astype(np.uint64)
+    target = place.take(np.concatenate([e.target for e in edges]))
+    source = (place.take(np.concatenate([e.source for e in edges])) + 1).view(np.uint64)
     kind = np.concatenate([np.full(len(e), e.kind, np.uint8) for e in edges])
     evidence = np.concatenate([e.evidence for e in edges])
     inferred = guessed(evidence)
     places = Edges.in_rows(target, source, kind, inferred)
-    columns = target[places], source[places], kind[places], inferred[places]
-    return Edges.from_rows(len(place), *columns), evidence[places]
+    kept = Edges.from_rows(
+        len(place),
+        target.take(places),
+        source.take(places),
+        kind.take(places),
+        inferred.take(places),
+    )
+    return kept, evidence.take(places)
 
 
 def _attributes(
@@ -273,7 +279,7 @@ def _add_integers(
 ) -> None:
     if absent is not None:
         told = np.flatnonzero(values != absent)
-        rows, values = rows[told], values[told]
+        rows, values = rows.take(told), values.take(told)
     attributes.add(name, Kind.INT64, values, rows)
 
 
