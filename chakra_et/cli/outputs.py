@@ -79,6 +79,12 @@ def expect_apart(
             path=second,
             remedy="Check the path, or make that directory first.",
         )
+    if parent.is_dir() and not second.exists() and not os.access(parent, os.W_OK):
+        raise OutputError(
+            "cannot be created: its directory is not writable",
+            path=second,
+            remedy="Name a file in another directory.",
+        )
 
 
 def _place(path: Path) -> str:

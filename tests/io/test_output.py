@@ -132,6 +132,18 @@ def test_a_second_output_that_cannot_be_is_refused_before_the_first_is_made(
     assert not Path("x.et").exists()
 
 
+def test_a_second_output_in_a_directory_that_is_not_writable_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chakra_et.cli.outputs import expect_apart
+
+    # Root may write everywhere.
+    monkeypatch.setattr(os, "access", lambda place, mode: (place, mode) != (folder, os.W_OK))
+    with pytest.raises(OutputError, match="is not writable"):
+        expect_apart("--report", folder / "r.json", folder / "sub" / "x.et", [])
+    expect_apart("--report", folder / "host.json.gz", folder / "sub" / "x.et", [])
+
+
 def test_a_link_that_leads_to_itself_is_an_output_like_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
