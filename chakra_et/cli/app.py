@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from chakra_et.cli.docstrings import docstring_of
-from chakra_et.cli.ending import all_printed, to_nowhere
+from chakra_et.cli.ending import all_printed, streams_opened, to_nowhere
 from chakra_et.errors import ChakraError
 from chakra_et.io.cores import load_numpy
 from chakra_et.io.fork import forks_allowed
@@ -253,6 +253,7 @@ def _end(number: int, _frame: object) -> None:
 def main() -> None:
     """Run the command line; errors that a user can act on are printed, without a traceback."""
     words = sys.argv[1:]
+    streams_opened()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Names of files and nodes may hold what the terminal's encoding does not.

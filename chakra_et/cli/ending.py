@@ -31,6 +31,20 @@ def ended_at_once() -> Iterator[None]:
         status.append(0)
 
 
+def streams_opened() -> None:
+    """Put something in the place of standard streams that are closed, as in `chakra … >&-`.
+
+    Else a file that is opened takes their number. Writing to standard output fails then, as it does
+    for other programs; messages for standard error go nowhere.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 - open until the end
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+
 @contextmanager
 def all_printed() -> Iterator[None]:
     """Write what was printed before the command ends: what goes wrong then is an error like others.

@@ -83,3 +83,21 @@ def test_a_command_about_an_et_loads_neither_rich_nor_threads() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["True", "False", "1", "False"]
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "code", "told"),
+    [
+        (">&-", "formats", 2, "error: standard output: cannot be written: Bad file descriptor"),
+        (">&-", "convert", 2, "error: "),
+        ("2>&-", "formats", 0, ""),
+        ("<&-", "formats", 0, ""),
+    ],
+)
+def test_a_stream_that_is_closed_is_no_traceback(
+    closed: str, words: str, code: int, told: str
+) -> None:
+    line = f'"{sys.executable}" -m chakra_et.cli {words} {closed}'
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert told in done.stderr
