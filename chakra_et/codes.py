@@ -31,7 +31,7 @@ def codes(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     columns = columns if keys is None else (keys[0],)
     order = np.lexsort(columns[::-1])
     ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(begins(*(column[order] for column in columns))) - 1
+    ranks[order] = np.cumsum(begins(*(column.take(order) for column in columns))) - 1
     return ranks
 
 
@@ -41,7 +41,7 @@ def _ranks(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     rank[keys] = 1
     np.cumsum(rank, out=rank)
     rank -= 1
-    return rank[keys]
+    return rank.take(keys)
 
 
 def row_keys(*columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -111,8 +111,8 @@ def among(values: npt.NDArray[np.integer[Any]], some: npt.ArrayLike) -> npt.NDAr
 def distinct_rows(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
     """The columns of the distinct rows, ascending."""
     order = order_of(*columns)
-    order = order[begins(*(column[order] for column in columns))]
-    return tuple(column[order] for column in columns)
+    order = order[begins(*(column.take(order) for column in columns))]
+    return tuple(column.take(order) for column in columns)
 
 
 def _packed(*tables: tuple[npt.NDArray[Any], ...]) -> list[npt.NDArray[np.int64]] | None:

@@ -18,11 +18,13 @@ def last_awaited(lane: Rows, place: Rows, source: Rows, target: Rows, of: int) -
     order = order_of(lane, place)
     # A running maximum for each lane: lanes are moved apart by more than any place.
     apart = (np.cumsum(begins(lane[order])) - 1) * (int(place.max(initial=0)) + 2)
-    reached: Rows = np.where(lane == of, place, -1)
+    at = np.empty_like(order)
+    at[order] = np.arange(len(order))
+    source, target = at.take(source), at.take(target)
+    reached: Rows = np.where(lane == of, place, -1).take(order)
     while True:
-        along = np.empty_like(reached)
-        along[order] = np.maximum.accumulate(reached[order] + apart) - apart
+        along = np.maximum.accumulate(reached + apart) - apart
         reached = along.copy()
-        np.maximum.at(reached, target, along[source])
+        np.maximum.at(reached, target, along.take(source))
         if np.array_equal(reached, along):
-            return reached
+            return reached.take(at)

@@ -54,7 +54,7 @@ def lookup(keys: Numbers, values: Rows, wanted: Numbers) -> Rows:
     by_key[(keys - low)[::-1]] = values[::-1]
     # What is below the first key wraps around, far beyond the last.
     place = (wanted - low).view(np.uint64)
-    return np.where(place < span, by_key[np.minimum(place, span - 1).view(np.int64)], NO_ROW)
+    return np.where(place < span, by_key.take(np.minimum(place, span - 1).view(np.int64)), NO_ROW)
 
 
 def agreeing(record: Rows, host_name: Rows, record_name: Rows, device: DeviceTrace) -> Mask:

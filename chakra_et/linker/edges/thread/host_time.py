@@ -253,7 +253,7 @@ class _Gaps(msgspec.Struct):
 def _waits(table: Activities, line: _Timeline, forward_lane: Rows, transfers: Rows) -> _Gaps:
     """What begins on each thread after a wait, or first."""
     order, first, idle_from = table.host_order, line.first, line.idle_from
-    lane, start, end = table.lane[order], table.start_ns[order], table.end_ns[order]
+    lane, start, end = (c.take(order) for c in (table.lane, table.start_ns, table.end_ns))
     gap_before = np.zeros(len(order), np.int64)
     idle_since = np.full(len(order), UNTIMED, np.int64)
     inner = np.flatnonzero(~line.last)
@@ -300,7 +300,7 @@ def _ended_elsewhere(
     if not len(mine):
         return np.full(len(when), UNTIMED, np.int64), np.full(len(when), NO_ROW, np.int64)
     mine = mine[order_of(end[mine], -lane[mine])]
-    lane, end = lane[mine], end[mine]
+    lane, end = lane.take(mine), end.take(mine)
     # Where the last end is on the own lane, that before the run of ends on it counts.
     runs = np.flatnonzero(begins(lane))
     place = np.searchsorted(end, when, "right") - 1
@@ -313,7 +313,7 @@ def _ended_elsewhere(
 def _last_ended(table: Activities, end_ns: Rows, lanes: Rows, places: Rows) -> Rows:
     """On each of the given lanes, the activity whose own time ended last when a place begins."""
     order = table.host_order
-    lane, own_end = table.lane[order], end_ns[order]
+    lane, own_end = table.lane.take(order), end_ns.take(order)
     position = search_rows((lane, own_end), (lanes, table.start_ns[order[places]]))
     first_of_lane = np.searchsorted(lane, lanes, "left")
     return np.where(position > first_of_lane, order[np.maximum(position - 1, 0)], NO_ROW)
