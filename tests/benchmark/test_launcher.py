@@ -102,6 +102,8 @@ def test_ranks_end_with_the_process_that_started_them(
         "import signal, sys\n"
         "from chakra_et.benchmark.launcher import launch\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        # A shell starts what runs in the background deaf to it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"launch('launched', 'fate', [('never', {str(tmp_path)!r})] * 2)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
