@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from chakra_et.io.answers import answer, received
 from chakra_et.io.cores import usable_cores
-from chakra_et.io.memory import available_bytes, resident_bytes
+from chakra_et.io.memory import available_bytes, give_back, resident_bytes
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -54,6 +54,7 @@ class Fork(Generic[T]):
     def __init__(self, results: Callable[[], Iterable[T]]) -> None:
         end, start = os.pipe()
         _widen(start)
+        give_back(small_bytes=0)  # What is free would be taken twice: both processes fill it anew.
         with warnings.catch_warnings():
             # Python warns of locks of other threads, which `forks_allowed` answers for.
             warnings.simplefilter("ignore", DeprecationWarning)

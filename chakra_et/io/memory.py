@@ -126,14 +126,14 @@ def limit_memory(more_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
-def give_back() -> None:
+def give_back(small_bytes: int = _SMALL_BYTES) -> None:
     """Give memory that was freed back to the system, which the C library keeps else in part.
 
     That takes a few milliseconds, and as many again to get the pages back that are needed next. It
-    is worth them before much is taken that stays; a process that is small does nothing. Where the
-    library has no such call (only glibc does), nothing happens.
+    is worth them before much is taken that stays; a process that takes less than `small_bytes` does
+    nothing. Where the library has no such call (only glibc does), nothing happens.
     """
-    if resident_bytes() < _SMALL_BYTES:
+    if resident_bytes() < small_bytes:
         return
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
