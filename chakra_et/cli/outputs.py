@@ -59,8 +59,8 @@ def expect_apart(
 ) -> None:
     """Refuse, before the work, a second output that could not be written, or not beside `output`.
 
-    Its directory is there, or is `output`, and it is none of the inputs that are named. Raises
-    ChakraError.
+    Its directory is there, or is made for `output`, and it is none of the inputs that are named.
+    Raises ChakraError.
     """
     if second is None or is_standard_output(second) or url_of(second) is not None:
         return
@@ -73,7 +73,8 @@ def expect_apart(
     if second.is_dir():
         raise OutputError("this is a directory", path=second, remedy="Name a file in it.")
     parent = second.parent
-    if not parent.is_dir() and (output is None or _place(parent) != _place(output)):
+    made = () if output is None else (_place(output), _place(output.parent))
+    if not parent.is_dir() and _place(parent) not in made:
         raise OutputError(
             f"cannot be created: there is no directory {parent}",
             path=second,

@@ -155,6 +155,21 @@ def test_a_link_that_leads_to_itself_is_an_output_like_others(
     expect_apart("--report", Path("r.json"), Path("around"), [])
 
 
+@pytest.mark.parametrize("output", ["new/x.et", "new"])
+def test_a_report_may_lie_in_the_directory_that_is_made_for_the_output(
+    folder: Path, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chakra_et.cli import app
+
+    monkeypatch.chdir(folder)
+    words = ["chakra", "convert", "host.json.gz", "-o", output, "--report", "new/report.json"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert not ended.value.code
+    assert Path("new/report.json").is_file()
+
+
 def test_a_directory_converted_into_itself_replaces_no_input(tmp_path: Path) -> None:
     host = tmp_path / "trace.0.et"
     shutil.copy(EXAMPLES / "simple_add" / "host.json.gz", host)
