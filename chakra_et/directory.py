@@ -134,9 +134,9 @@ def convert_directory(
 
 def names_a_file(output: Path) -> bool:
     """Whether an output is one file: by its name, or because a file of that name is there."""
-    if output.is_dir():
-        return False
-    return output.suffix in _FILE_SUFFIXES or output.exists() or is_standard_output(output)
+    named = output.suffix in _FILE_SUFFIXES or output.exists() or is_standard_output(output)
+    # Asked last: another process may make the directory meanwhile, as racing shards do.
+    return named and not output.is_dir()
 
 
 def _convert_to_file(target: Path, pair: Pair, options: Options) -> Conversion:

@@ -56,6 +56,24 @@ def test_shards_that_race_give_the_same_bytes(tmp_path: Path) -> None:
     assert traces(tmp_path / "out") == traces(tmp_path / "alone")
 
 
+@pytest.mark.parametrize("question", ["exists", "is_dir"])
+def test_a_directory_that_another_shard_makes_meanwhile_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    """Right after a shard has asked whether it is there."""
+    run, out = run_of(tmp_path / "run", 2), tmp_path / "out"
+    asked = getattr(Path, question)
+
+    def ask(path: Path) -> bool:
+        there: bool = asked(path)
+        if path == out:
+            out.mkdir(exist_ok=True)
+        return there
+
+    monkeypatch.setattr(Path, question, ask)
+    assert len(chakra_et.convert_files(run, out, shard="1/2", jobs=1)) == 1
+
+
 def test_missing_shards_are_named(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", 3)
     with pytest.raises(ChakraError, match="no shards of a run are here"):
