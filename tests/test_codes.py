@@ -36,6 +36,13 @@ def test_codes_are_ranks_among_distinct_rows(rows):
     assert codes(*columns(rows)).tolist() == [ranks[row] for row in rows]
 
 
+@given(ROWS.filter(len), st.lists(st.integers(1, 40), min_size=8, max_size=8))
+def test_codes_of_rows_that_stand_many_times_in_a_row(rows, times):
+    counts = times[: len(rows)]
+    long = [np.repeat(column, counts) for column in columns(rows)]
+    assert codes(*long).tolist() == np.repeat(codes(*columns(rows)), counts).tolist()
+
+
 @given(st.lists(NUMBER, max_size=8))
 def test_distinct_values_ascend(values):
     assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from chakra_et.codes import begins, order_of
+from chakra_et.codes import codes, order_of
 from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.linker.evidence import Codes, Evidence
 from chakra_et.recording import HostTrace, Role
@@ -109,18 +109,16 @@ def begin_order(host: HostTrace, caller: Rows) -> Rows:
     """
     rows = np.flatnonzero((caller[: len(host)] != NO_ROW) & (caller[: len(host)] < len(host)))
     callers = caller[: len(host)][rows]
-    begun = host.id.astype(np.float64)
+    begun = host.id
     for _ in range(_DEEPEST):
-        earlier = begun.copy()
-        np.minimum.at(earlier, callers, begun[rows])
-        if np.array_equal(earlier, begun):
+        late = np.flatnonzero(begun.take(rows) < begun.take(callers))
+        if len(late) == 0:
             break
-        begun = earlier
-    order = order_of(begun)
-    if not begins(begun[order]).all():
-        order = order_of(begun, _depth(len(host), rows, callers), host.id)
-    place = np.empty(len(host), np.int64)
-    place[order] = np.arange(len(host))
+        begun = begun.copy()
+        np.minimum.at(begun, callers[late], begun[rows[late]])
+    place = codes(begun)
+    if place.max(initial=-1) + 1 < len(host):  # Some began at once.
+        place[order_of(begun, _depth(len(host), rows, callers), host.id)] = np.arange(len(host))
     return place
 
 

@@ -44,8 +44,8 @@ def issue_order(
     place[table.host_order] = np.arange(len(table.host_order))
     place[work] = np.arange(len(work))
     untimed: Mask = (table.lane == NO_ROW) & ~table.work
-    order: Rows = order_of(key, ~table.joins, given, ~untimed, place, begun)
-    return order
+    place[untimed] = begun[untimed]
+    return order_of(key, ~table.joins, given, ~untimed, place)
 
 
 def _launch_times(table: Activities, work: Rows) -> Rows:
