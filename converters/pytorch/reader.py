@@ -17,7 +17,7 @@ from chakra_et.converters.pytorch.layouts import FlatNode, NestedNode
 from chakra_et.converters.pytorch.meaning import read_meaning
 from chakra_et.converters.pytorch.unrecorded import add_unrecorded, drop_repeated_documents
 from chakra_et.errors import FormatError
-from chakra_et.io.json_array import InBrackets
+from chakra_et.io.json_array import WALKER, InBrackets
 from chakra_et.io.memory import collection_paused
 from chakra_et.io.records import Layout, Records, missing_array, read_records
 from chakra_et.io.source import head
@@ -83,7 +83,7 @@ def _unknown_keys(start: bytes, nested: bool) -> list[str]:
     if match is None:
         return []
     try:
-        first, _ = json.JSONDecoder(strict=False).raw_decode(start[match.end() :].decode("latin-1"))
+        first, _ = WALKER.raw_decode(start[match.end() :].decode("latin-1"))
     except (json.JSONDecodeError, RecursionError):
         return []
     known = (NestedNode if nested else FlatNode).__struct_fields__

@@ -47,6 +47,15 @@ def test_carried_text_is_not_rewritten(tmp_path: Path) -> None:
     assert b"0.100000" in host.texts.in_order[host.inputs[1]][0]
 
 
+def test_numbers_of_any_length_are_carried(tmp_path: Path) -> None:
+    """Python refuses to convert one of thousands of digits, which nobody has to."""
+    path = HostRecording().op(3, "op").write(tmp_path / "host.json")
+    long = b"9" * 5_000
+    path.write_bytes(path.read_bytes().replace(b'"values": []', b'"values": [%b]' % long, 1))
+    host = read_host(path)
+    assert host.texts.in_order[host.inputs[0]][0] == b"[%b]" % long
+
+
 def test_attributes_of_some_nodes_are_kept_by_row(tmp_path: Path) -> None:
     recording = HostRecording()
     recording.op(3, "plain").op(4, "comms", collective_name="allreduce", in_msg_nelems=7)
