@@ -31,7 +31,9 @@ def objects(draw: st.DrawFn, keys: tuple[str, ...]) -> str:
 @st.composite
 def repeated(draw: st.DrawFn, kinds: st.SearchStrategy[str]) -> list[str]:
     """Many texts, of which few differ."""
-    return draw(st.lists(st.sampled_from(draw(st.lists(kinds, min_size=1, max_size=4))), max_size=40))
+    return draw(
+        st.lists(st.sampled_from(draw(st.lists(kinds, min_size=1, max_size=4))), max_size=40)
+    )
 
 
 OPERANDS = objects(("values", "shapes", "types", "strides", "device"))
@@ -44,7 +46,7 @@ def test_operands_are_read_alike(
 ) -> None:
     """Also where one character is lost, of which most texts have fewer."""
     nodes = [
-        f'{{"id": {row}, "name": "n", "ctrl_deps": 1, "inputs": {used}, "outputs": {made}, "attrs": []}}'
+        f'{{"id": {row}, "name": "n", "inputs": {used}, "outputs": {made}, "attrs": []}}'
         for row, (used, made) in enumerate(zip(inputs, outputs, strict=False), 1)
     ]
     text = '{"schema": "1.1.1-chakra.0.0.4", "nodes": [' + ",\n".join(nodes) + "]}"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grown.hpp"
+#include "known_texts.hpp"
 #include "pool.hpp"
 
 namespace chakra_et {
@@ -24,7 +25,7 @@ constexpr std::array<CoreNumber, 6> core_numbers = {{
 constexpr std::string_view op_schema_name = "op_schema";
 
 // Values, shapes, types and strides of inputs or outputs, as they stand in the file.
-using Operands = std::array<std::string_view, 4>;
+using OperandTexts = std::array<std::string_view, 4>;
 
 // A whole number, which is that of `bits` as far as its kind says, or a text.
 struct Value {
@@ -40,6 +41,15 @@ struct ToldColumn {
   Grown<uint64_t> values;
 };
 
+// What stands behind the values of inputs or outputs until these end.
+struct BehindValues {
+  struct Range {
+    uint32_t begin = 0, size = 0;
+  };
+  std::array<Range, 4> texts;  // as `OperandTexts`; values are none of them
+  std::array<int32_t, 4> codes = {-1, -1, -1, -1};  // of the texts in the table, once they are there
+};
+
 struct HostTable {
   using Parts = std::array<int32_t, 3>;
   Grown<uint64_t> id, parent;
@@ -49,6 +59,7 @@ struct HostTable {
   KeptPool names, schemas, strides;
   std::array<KeptPool, 3> texts;    // values, shapes and types
   Pool<Parts, HashCodes> operands;  // codes of these
+  KnownTexts<BehindValues> behind_values;
   KeptPool told_names, told_types, told_texts;
   std::vector<ToldColumn> told;  // by the codes of their names
   std::vector<int32_t> told_type;

@@ -28,6 +28,22 @@ inline const char* behind_blanks(const char* p) {
   return p;
 }
 
+// Where any of some characters stands next.
+template <char... characters>
+const char* next_of(const char* p) {
+#ifdef __SSE2__
+  for (;; p += 16) {
+    __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), found = _mm_setzero_si128();
+    ((found = _mm_or_si128(found, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(characters)))), ...);
+    int places = _mm_movemask_epi8(found);
+    if (places != 0) return p + __builtin_ctz(static_cast<unsigned>(places));
+  }
+#else
+  while (((*p != characters) && ...)) ++p;
+  return p;
+#endif
+}
+
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Is a character of a text more than itself: one that ends it or stands for others, or that UTF-8

@@ -89,6 +89,16 @@ class Pool {
  public:
   int32_t operator[](const Key& key) { return code_of(key, Hash()(key)); }
 
+  // The code of a key, -1 for one that is not there.
+  int32_t find(const Key& key) const {
+    if (slots_.empty()) return -1;
+    size_t hash = Hash()(key), mask = slots_.size() - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+      const Slot& slot = slots_[at];
+      if (slot.code < 0 || is_of(slot, key, hash)) return slot.code;
+    }
+  }
+
   // Forget all, but not the room for it.
   void clear() {
     values_.clear();
@@ -124,6 +134,10 @@ class Pool {
     return static_cast<uint32_t>(static_cast<uint64_t>(hash) >> 32);
   }
 
+  bool is_of(const Slot& slot, const Key& key, size_t hash) const {
+    return slot.mark == mark_of(hash) && values_[static_cast<size_t>(slot.code)] == key;
+  }
+
   int32_t code_of(const Key& key, size_t hash) {
     if (2 * hashes_.size() >= slots_.size()) grow();
     size_t mask = slots_.size() - 1;
@@ -135,9 +149,7 @@ class Pool {
         hashes_.push_back(hash);
         return slot.code;
       }
-      if (slot.mark == mark_of(hash) && values_[static_cast<size_t>(slot.code)] == key) {
-        return slot.code;
-      }
+      if (is_of(slot, key, hash)) return slot.code;
     }
   }
 
