@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import compress
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from chakra_et.columns import Rows
 from chakra_et.converters.kineto.shapes import operands_of
@@ -46,6 +48,8 @@ _INPUTS: Final = '"Input'
 _SOURCES: Final = {True: "kernel args", False: "operation args"}
 """What a report calls these sources: of device work, and of others."""
 
+_ABSENT: Final = msgspec.Raw()
+
 _WAITS: Final = {
     "Stream Sync": Kind.WAIT_STREAM,
     "Context Sync": Kind.WAIT_DEVICE,
@@ -55,6 +59,37 @@ _WAITS: Final = {
 """The profiler's own words for its records of waits."""
 _NO_STREAM: Final = (-1, 0xFFFFFFFF)
 """Older profilers write -1 as an unsigned number."""
+
+
+def _as_written(key: str) -> Any:
+    """A field for an argument that is decoded later; where there is none, nothing is encoded."""
+    return msgspec.field(default=_ABSENT, name=key)
+
+
+class _Telling(msgspec.Struct, omit_defaults=True, gc=False):
+    """The arguments that facts of a communication, and inputs, are read from.
+
+    `sequence` is a number of each communication; encoded without it, those of many are equal.
+    """
+
+    sequence: Any = msgspec.field(default=None, name="Seq")
+    name: msgspec.Raw = _as_written("Collective name")
+    inputs: msgspec.Raw = _as_written("Concrete Inputs")
+    in_elements: msgspec.Raw = _as_written("In msg nelems")
+    out_elements: msgspec.Raw = _as_written("Out msg nelems")
+    dtype: msgspec.Raw = _as_written("dtype")
+    group: msgspec.Raw = _as_written("Process Group Name")
+    ranks: msgspec.Raw = _as_written("Process Group Ranks")
+    group_size: msgspec.Raw = _as_written("Group size")
+    first_rank: msgspec.Raw = _as_written("Global rank start")
+    stride: msgspec.Raw = _as_written("Global rank stride")
+    rank: msgspec.Raw = _as_written("Rank")
+    source: msgspec.Raw = _as_written("Src Rank")
+    target: msgspec.Raw = _as_written("Dst Rank")
+    splits: msgspec.Raw = _as_written("In split size")
+    shapes: msgspec.Raw = _as_written("Input Dims")
+    types: msgspec.Raw = _as_written("Input type")
+    old_types: msgspec.Raw = _as_written("Input Types")
 
 
 class _WaitArgs(msgspec.Struct, gc=False):
@@ -89,12 +124,39 @@ def _read_communication(device: DeviceTrace) -> None:
     operations = told[device.role[told] == Role.OP].tolist()
     is_work = set(work)
     for row in sorted(work + operations):
-        found = _decoded(args[row])
-        if _INPUTS in args[row]:
-            operands.append((row, operands_of(found)))
-        if found and any(key in args[row] for key in _OF_OPERATIONS):
-            collectives.append((row, facts_of(found, work=row in is_work)))
+        text = args[row]
+        inputs, facts = _read(text, work=row in is_work)
+        if _INPUTS in text:
+            operands.append((row, inputs))
+        if facts is not None and any(key in text for key in _OF_OPERATIONS):
+            collectives.append((row, facts))
     device.collectives, device.operands = Sparse(collectives), Sparse(operands)
+
+
+def _read(text: str, *, work: bool) -> tuple[Operands, Facts | None]:
+    """The inputs and the facts that arguments tell; None for such that cannot be read.
+
+    Records share them: whoever adds what else is told takes a copy.
+    """
+    try:
+        told = from_json(text, type=_Telling)
+    except msgspec.DecodeError:
+        return [], None
+    sequence, told.sequence = whole(told.sequence), None
+    operands, facts = _judged(msgspec.json.encode(told), work)
+    if facts is not None and sequence is not None:
+        facts = replace(facts, sequence=sequence)
+    return operands, facts
+
+
+@lru_cache(maxsize=1 << 12)
+def _judged(text: bytes, work: bool) -> tuple[Operands, Facts | None]:
+    """The same of arguments that tell nothing of their own: those of most records are equal."""
+    try:
+        args = from_json(text)
+    except msgspec.DecodeError:
+        return [], None
+    return operands_of(args), facts_of(args, work=work)
 
 
 def _told(args: Sequence[str]) -> Rows:
@@ -117,16 +179,11 @@ def _telling(args: Sequence[str], rows: Rows) -> list[int]:
     return telling
 
 
-def _decoded(args: str) -> dict[str, Any]:
-    try:
-        found = from_json(args)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def facts_of(args: dict[str, Any], *, work: bool) -> Facts:
-    """What decoded arguments, of device work or of an operation, tell of a communication."""
+    """What decoded arguments, of device work or of an operation, tell of a communication.
+
+    Which communication of its group it is stands beside them, as each has a number of its own.
+    """
     name = text(args.get("Collective name")) or _named_input(args.get("Concrete Inputs"))
     facts = Facts(
         name=name,
@@ -135,7 +192,6 @@ def facts_of(args: dict[str, Any], *, work: bool) -> Facts:
         group_size=whole(args.get("Group size")),
         group_ranks=parse_ranks(args.get("Process Group Ranks")) or _strided(args) or None,
         splits_cut=True if _CUT_LIST in str(args.get("In split size", "")) else None,
-        sequence=whole(args.get("Seq")),
         dtype=text(args.get("dtype")),
         sources=[_SOURCES[work]],
     )
