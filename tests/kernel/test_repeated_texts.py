@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from alike import difference
 from both_ways import both_ways, needs_kernel
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chakra_et.converters.kineto import read_device
 from chakra_et.converters.pytorch import read_host
 from chakra_et.converters.pytorch.compiled import host_decoder
 from chakra_et.io.text_buffer import SPARE_BYTES
 
 BLANKS = st.sampled_from(["", " ", "\n    "])
-VALUES = st.sampled_from(
-    ["[]", "[[2]]", "[1, -2.5e3]", '["a}"]', '["{", "\\"}"]', '{"shapes": []}', '"é"', "null"]
-)
+TEXTS = (
+    "[]", "[[2]]", "[1, -2.5e3]", '["a}"]', '["{", "\\"}"]', '{"shapes": []}', '"é"', "null"
+)  # fmt: skip
+VALUES = st.sampled_from(TEXTS)
 
 
 @st.composite
@@ -53,6 +57,35 @@ def test_operands_are_read_alike(
     path = tmp_path_factory.getbasetemp() / "repeated.json"
     path.write_bytes((text[:lost] + text[lost + 1 :]).encode())
     assert difference(*both_ways(read_host, path)) == ""
+
+
+ARGUMENTS = objects(
+    ("Concrete Inputs", "Input type", "Input Dims", "Ev Idx", "External id", "correlation", "cbid")
+)
+
+
+@needs_kernel
+@given(
+    args=repeated(ARGUMENTS),
+    category=st.sampled_from(["cpu_op", "kernel"]),
+    number=st.integers(0, 3),
+    lost=st.integers(0, 20_000),
+)
+def test_arguments_are_read_alike(
+    tmp_path_factory: pytest.TempPathFactory, args: list[str], category: str, number: int, lost: int
+) -> None:
+    for key in ("External id", "correlation"):  # Others than numbers are left to Python.
+        known = re.compile(rf'("{key}":\s*)(?:{"|".join(map(re.escape, TEXTS))})')
+        args = [known.sub(rf"\g<1>{number}", text) for text in args]
+    spans = [
+        f'{{"ph": "X", "cat": "{category}", "name": "a", "pid": 1, "tid": 2, "ts": {row}.5, '
+        f'"dur": 1, "args": {text}}}'
+        for row, text in enumerate(args)
+    ]
+    text = '{"traceEvents": [' + ", ".join(spans) + "]}"
+    path = tmp_path_factory.getbasetemp() / "repeated.json"
+    path.write_bytes((text[:lost] + text[lost + 1 :]).encode())
+    assert difference(*both_ways(read_device, path)) == ""
 
 
 @needs_kernel

@@ -21,6 +21,7 @@ namespace kernel {
 class KeyTrail {
  public:
   static constexpr uint8_t at_end = 255;  // what means the brace that ends an object
+  static constexpr size_t most_steps = 256;
 
   // Where one is in an object: the step that was made last, and what its key means.
   struct Place {
@@ -58,7 +59,7 @@ class KeyTrail {
   }
 
  private:
-  static constexpr size_t longest = 32, most_steps = 256, most_followers = 6;
+  static constexpr size_t longest = 32, most_followers = 6;
   // Before the first step; and behind one that is not kept.
   static constexpr uint16_t at_begin = 0, behind_other = 1, first_kept = 2;
   struct Step {

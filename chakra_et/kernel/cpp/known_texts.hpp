@@ -16,6 +16,8 @@ namespace kernel {
 template <class Facts>
 class KnownTexts {
  public:
+  static constexpr size_t longest = 4096;
+
   // The number of a text, -1 for one that is not known.
   int32_t find(std::string_view text) const { return text.size() > longest ? -1 : texts_.find(text); }
   Facts& operator[](int32_t number) { return facts_[static_cast<size_t>(number)]; }
@@ -27,7 +29,7 @@ class KnownTexts {
   }
 
  private:
-  static constexpr size_t most = 1024, longest = 4096;
+  static constexpr size_t most = 1024;
   KeptPool texts_;
   std::vector<Facts> facts_;
 };

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "argument_runs.hpp"
 #include "json.hpp"
+#include "key_trail.hpp"
 #include "pool.hpp"
 #include "profile_arguments.hpp"
 #include "profile_columns.hpp"
@@ -84,6 +86,11 @@ class ProfileRecords {
     unusual_ = false;
   }
 
+  // Numbers of arguments are told by bits, four for each argument.
+  static uint8_t bit_of(const ArgumentKeys::Place& place) {
+    return static_cast<uint8_t>(4 * place.argument + place.number);
+  }
+
   struct Record {
     std::string_view phase, category, name, time, duration, args, shapes;
     int64_t pid = 0, tid = 0, id = 0;
@@ -96,18 +103,36 @@ class ProfileRecords {
       told = odd = 0;
       shapes = {};
     }
-    void tell(const ArgumentKeys::Place& place, int64_t number, bool is_integer) {
-      uint32_t bit = 1u << (4 * place.argument + place.number);
-      numbers[place.argument][place.number] = number;
+    // The number of bit `at`.
+    void tell(uint8_t at, int64_t number, bool is_integer) {
+      uint32_t bit = 1u << at;
+      numbers[at / 4][at % 4] = number;
       told |= bit;
       odd = is_integer ? odd & ~bit : odd | bit;
     }
   };
 
+  enum RecordKey : uint8_t {
+    phase_key, category_key, name_key, pid_key, tid_key, id_key, time_key, duration_key, args_key,
+    other_key
+  };
+
+  static uint8_t record_key(std::string_view key) {
+    if (is(key, "ph")) return phase_key;
+    if (is(key, "cat")) return category_key;
+    if (is(key, "name")) return name_key;
+    if (is(key, "pid")) return pid_key;
+    if (is(key, "tid")) return tid_key;
+    if (is(key, "id")) return id_key;
+    if (is(key, "ts")) return time_key;
+    if (is(key, "dur")) return duration_key;
+    return is(key, "args") ? args_key : other_key;
+  }
+
   // Behind a record of plain values. If it is not as usual, reading it again does not help.
   const char* take_plain(const char* begin) {
     Record record;
-    const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
+    const char* end = record_keys_.behind_object(begin, record_key, [&](uint8_t key, const char* p) {
       return behind_field(key, p, record);
     });
     if (end == nullptr || !ends_element(end)) return nullptr;
@@ -115,18 +140,34 @@ class ProfileRecords {
     return unusual_ ? nullptr : end;
   }
 
-  const char* behind_field(std::string_view key, const char* p, Record& record) const {
-    if (is(key, "ph")) return behind_text_of(p, record.phase);
-    if (is(key, "cat")) return behind_text_of(p, record.category);
-    if (is(key, "name")) return behind_text_of(p, record.name);
-    if (is(key, "pid")) return behind_integer(p, record.pid, record.has_pid);
-    if (is(key, "tid")) return behind_integer(p, record.tid, record.has_tid);
-    if (is(key, "id")) return behind_integer(p, record.id, record.has_id);
-    if (is(key, "args")) return *p == '{' ? behind_args(p, record) : nullptr;
+  const char* behind_field(uint8_t key, const char* p, Record& record) {
+    switch (key) {
+      case phase_key:
+        return behind_text_of(p, record.phase);
+      case category_key:
+        return behind_text_of(p, record.category);
+      case name_key:
+        return behind_text_of(p, record.name);
+      case pid_key:
+        return behind_integer(p, record.pid, record.has_pid);
+      case tid_key:
+        return behind_integer(p, record.tid, record.has_tid);
+      case id_key:
+        return behind_integer(p, record.id, record.has_id);
+      case time_key:
+        return behind_token(p, record.time);
+      case duration_key:
+        return behind_token(p, record.duration);
+      case args_key:
+        return *p == '{' ? behind_args(p, record) : nullptr;
+      default:
+        return behind_value(p, 0);
+    }
+  }
+
+  static const char* behind_token(const char* p, std::string_view& out) {
     const char* end = behind_value(p, 0);
-    if (!is(key, "ts") && !is(key, "dur")) return end;
-    std::string_view& time = is(key, "ts") ? record.time : record.duration;
-    if (end != nullptr) time = {p, static_cast<size_t>(end - p)};
+    if (end != nullptr) out = {p, static_cast<size_t>(end - p)};
     return end;
   }
 
@@ -134,24 +175,53 @@ class ProfileRecords {
     return *p == '"' ? piece_->behind_any_text(p + 1, out) : nullptr;
   }
 
-  const char* behind_args(const char* begin, Record& record) const {
+  // What arguments mean that are no numbers of ours; others mean their numbers in `Record`.
+  enum ArgumentKey : uint8_t { shapes_argument = 32, event_argument, carried_argument };
+
+  uint8_t argument_key(std::string_view key) const {
+    if (is(key, shapes_key)) return shapes_argument;
+    if (is(key, event_key)) return event_argument;
+    const ArgumentKeys::Place* place = keys_.find(key);
+    return place == nullptr ? uint8_t{carried_argument} : bit_of(*place);
+  }
+
+  const char* behind_args(const char* begin, Record& record) {
     record.forget_args();
     record.has_args = record.args_are_object = true;
-    const char* end = behind_members(begin, [&](std::string_view key, const char* p) {
-      if (is(key, shapes_key)) {
-        const char* behind = behind_value(p, 1);
-        if (behind != nullptr) record.shapes = {p, static_cast<size_t>(behind - p)};
-        return behind;
+    runs_.begin();
+    KeyTrail::Place place;
+    auto meaning_of = [this](std::string_view key) { return argument_key(key); };
+    for (const char *p = begin, *value_end = begin;; value_end = p) {
+      p = argument_keys_.next(p, place, meaning_of);
+      if (p == nullptr) return nullptr;
+      if (place.meaning == KeyTrail::at_end) {
+        runs_.close(p - 1, record.shapes);
+        record.args = {begin, static_cast<size_t>(p - begin)};
+        return p;
       }
-      const ArgumentKeys::Place* place = keys_.find(key);
-      if (place == nullptr) return behind_value(p, 1);
+      if (place.meaning == event_argument) runs_.close(behind_blanks(value_end), record.shapes);
+      p = behind_argument(p, place, record);
+      if (p == nullptr) return nullptr;
+    }
+  }
+
+  const char* behind_argument(const char* p, const KeyTrail::Place& place, Record& record) {
+    if (place.meaning < shapes_argument) {
+      runs_.leave();
       int64_t number = 0;
       bool is_integer = false;
-      const char* behind = behind_integer(p, number, is_integer);
-      record.tell(*place, number, is_integer);
-      return behind;
-    });
-    if (end != nullptr) record.args = {begin, static_cast<size_t>(end - begin)};
+      p = behind_integer(p, number, is_integer);
+      record.tell(place.meaning, number, is_integer);
+      return p;
+    }
+    if (place.meaning != event_argument) {
+      const char* behind = runs_.behind_known(p, place.step, record.shapes);
+      if (behind != nullptr) return behind;
+    }
+    const char* end = behind_value(p, 1);
+    if (place.meaning == shapes_argument && end != nullptr) {
+      record.shapes = {p, static_cast<size_t>(end - p)};
+    }
     return end;
   }
 
@@ -233,7 +303,7 @@ class ProfileRecords {
     int64_t number = 0;
     bool is_integer = false;
     if (!take_id(found, number, is_integer)) return false;
-    record.tell(*place, number, is_integer);
+    record.tell(bit_of(*place), number, is_integer);
     return true;
   }
 
@@ -248,9 +318,10 @@ class ProfileRecords {
       int64_t value = arguments[a].absent;
       if (is_operation ? arguments[a].of_operations : arguments[a].of_others) {
         if (record.odd >> (4 * a) & 15) return false;
-        for (size_t k = 4; k-- > 0;) {
-          bool told = record.told >> (4 * a + k) & 1;
-          if (told && record.numbers[a][k] != arguments[a].absent) value = record.numbers[a][k];
+        uint32_t told = record.told >> (4 * a) & 15;
+        for (size_t k = 4; told != 0 && k-- > 0;) {
+          bool is_told = (told >> k & 1) != 0;
+          if (is_told && record.numbers[a][k] != arguments[a].absent) value = record.numbers[a][k];
         }
       }
       spans.numbers[a].push_back(value);
@@ -299,6 +370,8 @@ class ProfileRecords {
   Piece* piece_ = nullptr;  // the one that is read
   bool unusual_ = false;
   ArgumentKeys keys_;
+  KeyTrail record_keys_, argument_keys_;
+  ArgumentRuns runs_;
   size_t last_kind_ = 0;
   std::vector<Categories::Meaning> meaning_of_kind_;
 };
