@@ -205,6 +205,26 @@ def test_times_are_whole_nanoseconds() -> None:
 
 
 @needs_kernel
+@given(
+    times=st.lists(
+        st.from_regex(r"-?(0|[1-9]\d{0,17})(\.\d{1,5})?([eE][+-]?\d)?", fullmatch=True), max_size=6
+    )
+)
+def test_times_of_any_digits_are_the_same(
+    tmp_path_factory: pytest.TempPathFactory, times: list[str]
+) -> None:
+    spans = [
+        {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": k, "dur": 1}
+        for k in range(len(times))
+    ]
+    parts = json.dumps({"traceEvents": spans}).split('"ts": ')
+    told = [parts[0], *(time + part[1:] for time, part in zip(times, parts[1:], strict=True))]
+    path = tmp_path_factory.getbasetemp() / "times.json"
+    path.write_text('"ts": '.join(told))
+    assert difference(*both_ways(read_device, path)) == ""
+
+
+@needs_kernel
 @pytest.mark.parametrize(
     "text",
     [

@@ -98,10 +98,16 @@ class AttributeLists {
   }
 
  private:
-  // What stands before each value and behind the last, and which values are texts.
+  // A value, and what stands before it.
+  struct Step {
+    std::string_view before;
+    bool is_text;
+  };
+  // All values of a list, with their types, and what stands behind the last.
   struct Way {
-    std::vector<std::string_view> between, types;
-    std::vector<bool> is_text;
+    std::vector<Step> steps;
+    std::vector<std::string_view> types;
+    std::string_view end;
     uint32_t group;
   };
   static constexpr size_t most_ways = 8, most_groups = 64;
@@ -120,33 +126,38 @@ class AttributeLists {
   }
 
   const char* behind_list(const Way& way, const char* p, Piece& piece) {
-    size_t before = values.size(), count = way.is_text.size();
-    for (size_t k = 0; k <= count; ++k) {
-      std::string_view text = way.between[k];
-      bool same = text.size() <= static_cast<size_t>(piece.end() - p) &&
-                  std::memcmp(p, text.data(), text.size()) == 0;
-      p += same ? text.size() : 0;
-      if (!same || (k < count && !plain(p, way.is_text[k], piece))) {
-        values.resize(before);
-        return nullptr;
-      }
+    size_t before = values.size();
+    values.resize(before + way.steps.size());
+    Value* value = values.data() + before;
+    for (const Step& step : way.steps) {
+      if ((p = behind_same(step.before, p, piece)) == nullptr) break;
+      p = step.is_text ? behind_text_of(p, *value, piece) : behind_whole(p, *value);
+      if (p == nullptr) break;
+      ++value;
     }
+    if (p != nullptr) p = behind_same(way.end, p, piece);
+    if (p == nullptr) values.resize(before);
     return p;
   }
 
-  // Put a plain value behind the others, and move behind it.
-  bool plain(const char*& p, bool is_text, Piece& piece) {
-    Value value;
-    if (is_text) {
-      p = *p == '"' ? piece.behind_any_text(p + 1, value.characters) : nullptr;
-    } else {
-      bool negative = *p == '-';
-      p = behind_digits(p + negative, value.bits);
-      if (negative) value.bits = uint64_t{0} - value.bits;
-      value.kind = negative ? Value::signed_number : Value::unsigned_number;
-    }
-    values.push_back(value);
-    return p != nullptr;
+  static const char* behind_same(std::string_view text, const char* p, const Piece& piece) {
+    bool same = text.size() <= static_cast<size_t>(piece.end() - p) &&
+                std::memcmp(p, text.data(), text.size()) == 0;
+    return same ? p + text.size() : nullptr;
+  }
+
+  static const char* behind_text_of(const char* p, Value& value, Piece& piece) {
+    if (*p != '"') return nullptr;
+    if (p[1] == '"') return p + 2;  // Most have nothing to say.
+    return piece.behind_any_text(p + 1, value.characters);
+  }
+
+  static const char* behind_whole(const char* p, Value& value) {
+    bool negative = *p == '-';
+    p = behind_digits(p + negative, value.bits);
+    if (negative) value.bits = uint64_t{0} - value.bits;
+    value.kind = negative ? Value::signed_number : Value::unsigned_number;
+    return p;
   }
 
   bool take(od::object& object) {
@@ -213,12 +224,12 @@ class AttributeLists {
     Way way{{}, {}, {}, group};
     for (size_t k = 0; k < starts_.size(); ++k) {
       if (starts_[k] < begin) return;  // a member that comes twice
-      way.between.push_back(keep({begin, static_cast<size_t>(starts_[k] - begin)}));
+      way.steps.push_back({keep({begin, static_cast<size_t>(starts_[k] - begin)}),
+                           values[before + k].kind == Value::text});
       way.types.push_back(keep(types_[k]));
-      way.is_text.push_back(values[before + k].kind == Value::text);
       begin = behind_value(starts_[k], 0);
     }
-    way.between.push_back(keep({begin, static_cast<size_t>(end - begin)}));
+    way.end = keep({begin, static_cast<size_t>(end - begin)});
     ways_.push_back(std::move(way));
     last_ = ways_.size() - 1;
   }

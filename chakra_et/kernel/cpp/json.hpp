@@ -273,6 +273,46 @@ inline bool nanoseconds(std::string_view token, int64_t& out) {
   return true;
 }
 
+// A time as it stands in a file, and in nanoseconds where it is plain.
+struct Time {
+  std::string_view token;
+  int64_t ns = 0;
+  bool is_plain = false;
+
+  // False for what others must round or refuse.
+  bool get(int64_t& out) const {
+    if (is_plain) out = ns;
+    return is_plain || nanoseconds(token, out);
+  }
+};
+
+// Behind a value that is a time if it is a number: most are microseconds with up to three decimals.
+inline const char* behind_time(const char* begin, Time& out) {
+  const char* p = begin;
+  uint64_t value = 0;
+  while (are_eight_digits(p) && p - begin <= 8) {
+    value = 100'000'000 * value + eight_digits(p);
+    p += 8;
+  }
+  while (is_digit(*p)) value = 10 * value + static_cast<uint64_t>(*p++ - '0');
+  auto whole = p - begin;
+  bool fits = whole > 0 && whole <= 16 && (whole == 1 || *begin != '0') &&
+              value <= static_cast<uint64_t>(latest_us);
+  ptrdiff_t decimals = 0;
+  if (*p == '.') {
+    const char* point = p++;
+    while (is_digit(*p) && p - point <= 3) value = 10 * value + static_cast<uint64_t>(*p++ - '0');
+    decimals = p - point - 1;
+    fits = fits && decimals > 0;
+  }
+  out.is_plain = fits && !is_digit(*p) && *p != '.' && *p != 'e' && *p != 'E';
+  if (!out.is_plain && (p = behind_value(begin, 0)) == nullptr) return nullptr;
+  for (; decimals < 3; ++decimals) value *= 10;
+  out.ns = static_cast<int64_t>(value);
+  out.token = {begin, static_cast<size_t>(p - begin)};
+  return p;
+}
+
 }  // namespace kernel
 }  // namespace chakra_et
 

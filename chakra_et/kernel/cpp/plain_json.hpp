@@ -170,6 +170,22 @@ inline const char* behind_number(const char* p) {
   return p - begin > longest_plain_number ? nullptr : p;
 }
 
+// Are the next eight characters digits? Eight are as soon looked at as one.
+inline bool are_eight_digits(const char* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  // A digit is 0x30 to 0x39: it keeps its upper half, also when 6 is added.
+  constexpr uint64_t halves = 0xf0f0f0f0f0f0f0f0, sixes = 0x0606060606060606;
+  return ((word & halves) | ((word + sixes) & halves) >> 4) == 0x3333333333333333;
+}
+
+// The number of eight digits.
+inline uint64_t eight_digits(const char* p) {
+  uint64_t number = 0;
+  for (int k = 0; k < 8; ++k) number = 10 * number + static_cast<uint64_t>(p[k] - '0');
+  return number;
+}
+
 // A whole number of few digits.
 inline const char* behind_digits(const char* p, uint64_t& out) {
   const char* digits = p;
@@ -181,16 +197,23 @@ inline const char* behind_digits(const char* p, uint64_t& out) {
 
 inline const char* behind_value(const char* p, int depth);
 
+// Most elements are whole numbers with a comma behind them.
 inline const char* behind_array(const char* p, int depth) {
   p = behind_blanks(p + 1);
   if (*p == ']') return p + 1;
-  while ((p = behind_value(p, depth + 1)) != nullptr) {
-    p = behind_blanks(p);
+  for (;;) {
+    const char* digits = p;
+    while (is_digit(*p)) ++p;
+    bool is_whole = (*p == ',' || *p == ']') && p != digits && (*digits != '0' || p - digits == 1) &&
+                    p - digits <= longest_plain_number;
+    if (!is_whole) {
+      if ((p = behind_value(digits, depth + 1)) == nullptr) return nullptr;
+      p = behind_blanks(p);
+    }
     if (*p == ']') return p + 1;
     if (*p != ',') return nullptr;
     p = behind_blanks(p + 1);
   }
-  return nullptr;
 }
 
 // Is a key this word? The length of the word is known when this is compiled, so nothing is called.

@@ -92,7 +92,8 @@ class ProfileRecords {
   }
 
   struct Record {
-    std::string_view phase, category, name, time, duration, args, shapes;
+    std::string_view phase, category, name, args, shapes;
+    Time time, duration;
     int64_t pid = 0, tid = 0, id = 0;
     bool has_pid = false, has_tid = false, has_id = false, has_args = false, args_are_object = false;
     uint32_t odd = 0;                // arguments that are no integers, as bits
@@ -155,20 +156,14 @@ class ProfileRecords {
       case id_key:
         return behind_integer(p, record.id, record.has_id);
       case time_key:
-        return behind_token(p, record.time);
+        return behind_time(p, record.time);
       case duration_key:
-        return behind_token(p, record.duration);
+        return behind_time(p, record.duration);
       case args_key:
         return *p == '{' ? behind_args(p, record) : nullptr;
       default:
         return behind_value(p, 0);
     }
-  }
-
-  static const char* behind_token(const char* p, std::string_view& out) {
-    const char* end = behind_value(p, 0);
-    if (end != nullptr) out = {p, static_cast<size_t>(end - p)};
-    return end;
   }
 
   const char* behind_text_of(const char* p, std::string_view& out) const {
@@ -256,8 +251,11 @@ class ProfileRecords {
     if (is(key, "pid")) return take_id(found, record.pid, record.has_pid);
     if (is(key, "tid")) return take_id(found, record.tid, record.has_tid);
     if (is(key, "id")) return take_id(found, record.id, record.has_id);
-    if (is(key, "ts")) return carried(document, found, record.time);
-    if (is(key, "dur")) return carried(document, found, record.duration);
+    if (is(key, "ts") || is(key, "dur")) {
+      Time& time = is(key, "ts") ? record.time : record.duration;
+      time = Time();
+      return carried(document, found, time.token);
+    }
     if (is(key, "args")) return take_args(document, found, record);
     return walk(found);
   }
@@ -310,8 +308,8 @@ class ProfileRecords {
   bool take_span(const Record& record, Categories::Meaning meaning) {
     if (meaning.left_out) return true;
     int64_t start, lasts = 0;
-    if (!record.has_pid || !record.has_tid || !nanoseconds(record.time, start)) return false;
-    if (!record.duration.empty() && !nanoseconds(record.duration, lasts)) return false;
+    if (!record.has_pid || !record.has_tid || !record.time.get(start)) return false;
+    if (!record.duration.token.empty() && !record.duration.get(lasts)) return false;
     if (record.has_args && !record.args_are_object) return false;
     bool is_operation = meaning.role == meanings_.op_role;
     for (size_t a = 0; a < arguments.size(); ++a) {
@@ -343,7 +341,7 @@ class ProfileRecords {
     if (!record.has_id) return false;
     if (record.id < meaning.least_arrow) return true;
     int64_t time;
-    if (!record.has_pid || !record.has_tid || !nanoseconds(record.time, time)) return false;
+    if (!record.has_pid || !record.has_tid || !record.time.get(time)) return false;
     Arrows& ends = arrows[is(record.phase, "f")];
     ends.category.push_back(arrow_categories[record.category]);
     ends.pid.push_back(record.pid);
