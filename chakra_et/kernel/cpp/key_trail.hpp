@@ -11,7 +11,6 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "plain_json.hpp"
 
@@ -62,8 +61,9 @@ class KeyTrail {
   static constexpr size_t longest = 32, most_followers = 6;
   // Before the first step; and behind one that is not kept.
   static constexpr uint16_t at_begin = 0, behind_other = 1, first_kept = 2;
-  struct Step {
+  struct alignas(64) Step {
     std::array<char, longest> text{};
+    uint32_t others = ~uint32_t{0};  // bits of the characters behind the text
     uint8_t size = 0, meaning = 0;
     std::array<uint16_t, most_followers> followers{};
 
@@ -77,8 +77,7 @@ class KeyTrail {
         return static_cast<uint32_t>(
             _mm_movemask_epi8(_mm_cmpeq_epi8(load(p + at), load(text.data() + at))));
       };
-      uint64_t wanted = (uint64_t{1} << size) - 1;
-      return (~(same(0) | same(16) << 16) & wanted) == 0;
+      return (same(0) | same(16) << 16 | others) == ~uint32_t{0};
 #else
       return std::memcmp(p, text.data(), size) == 0;
 #endif
@@ -102,8 +101,9 @@ class KeyTrail {
 
   // Keep what was read behind a step.
   void learn(std::string_view text, Place& place) {
-    if (steps_.size() == most_steps) {
-      steps_.assign(first_kept, Step());
+    if (count_ == most_steps) {
+      steps_.fill(Step());
+      count_ = first_kept;
       if (place.step != at_begin) place.step = behind_other;
     }
     auto& followers = steps_[place.step].followers;
@@ -111,14 +111,16 @@ class KeyTrail {
     if (text.size() > longest) return;
     size_t free = 0;
     while (free + 1 < followers.size() && followers[free] != 0) ++free;
-    followers[free] = place.step = static_cast<uint16_t>(steps_.size());
-    Step& step = steps_.emplace_back();
+    followers[free] = place.step = count_++;
+    Step& step = steps_[place.step];
     std::memcpy(step.text.data(), text.data(), text.size());
+    step.others = text.size() == longest ? 0 : ~uint32_t{0} << text.size();
     step.size = static_cast<uint8_t>(text.size());
     step.meaning = place.meaning;
   }
 
-  std::vector<Step> steps_{first_kept};
+  std::array<Step, most_steps> steps_{};
+  uint16_t count_ = first_kept;
 };
 
 }  // namespace kernel
