@@ -274,6 +274,28 @@ def test_spans_that_are_unusual_are_left_to_python(values: tuple[bytes, ...]) ->
     assert records_in(SPAN % values) is None
 
 
+@needs_kernel
+def test_nothing_is_left_of_a_piece_that_is_for_python() -> None:
+    """Its records were taken in up to one that is unusual."""
+    arrow = b'{"ph": "%s", "cat": "%s", "name": "ac2g", "id": 1, "pid": 1, "tid": 2, "ts": 3}'
+    mark = b'{"ph": "M", "name": "%s", "pid": 1, "args": {"name": "a"}}'
+    good = [
+        b",".join((SPAN % (category, b"7", b"1", b"3"), arrow % (b"s", flow), mark % category))
+        for category, flow in ((b"kernel", b"ac2g"), (b"cpu_op", b"fwdbwd"))
+    ]
+    other = b",".join(
+        (SPAN.replace(b'"k"', b'"new"').replace(b"[[2]]", b"[[9]]") % (b"gpu_op", b"7", b"1", b"3"),
+         arrow % (b"f", b"async_gpu"), mark % b"other", SPAN % (b"kernel", b'"7"', b"1", b"3"))
+    )  # fmt: skip
+    found = []
+    for pieces in (good, [good[0], other, good[1]]):
+        decoder = profile_decoder()
+        read = [decoder.decode_elements(*padded(piece)) for piece in pieces]
+        assert [piece is None for piece in read] == [piece is other for piece in pieces]
+        found.append(next(filter(None, read)).take())
+    assert difference(*found) == ""
+
+
 # Writing
 
 

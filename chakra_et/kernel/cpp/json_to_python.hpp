@@ -121,14 +121,11 @@ class ProfileReader {
     bool sound;
     {
       nb::gil_scoped_release release;
-      sound = records_.read(piece_);
-      if (sound) table_.put(records_);
+      sound = records_.read(piece_, table_);
     }
     if (!sound) return nb::none();
     keep_args(records_);
-    int64_t count = 0;
-    for (int64_t of_kind : records_.kind_counts) count += of_kind;
-    return nb::int_(count);
+    return nb::int_(records_.count);
   }
 
   // All records that were read since this was asked last.

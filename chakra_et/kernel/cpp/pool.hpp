@@ -81,6 +81,11 @@ class KeptTexts {
     return {characters.data() + begin, end - begin};
   }
   size_t size() const { return offsets.size() - 1; }
+  // Forget all but the first ones.
+  void resize(size_t count) {
+    characters.resize(static_cast<size_t>(offsets[count]), '\0');
+    offsets.resize(count + 1, 0);
+  }
 };
 
 // `Values` keeps the distinct ones. Views of texts live as long as the piece that they stand in.
@@ -105,6 +110,16 @@ class Pool {
     hashes_.clear();
     slots_.assign(slots_.size(), Slot());
   }
+
+  // Forget all but the first keys.
+  void resize(size_t count) {
+    if (count == hashes_.size()) return;
+    values_.resize(count);
+    hashes_.resize(count);
+    fill_slots();
+  }
+
+  size_t size() const { return hashes_.size(); }
 
   // The codes of many keys: `key_at` gives each, `put` gets its place and code. They are looked at
   // twice, so that those that lie far apart in memory do not wait for each other.
@@ -154,7 +169,12 @@ class Pool {
   }
 
   void grow() {
-    slots_.assign(slots_.empty() ? 64 : 2 * slots_.size(), Slot());
+    slots_.resize(slots_.empty() ? 64 : 2 * slots_.size());
+    fill_slots();
+  }
+
+  void fill_slots() {
+    slots_.assign(slots_.size(), Slot());
     size_t mask = slots_.size() - 1;
     for (size_t code = 0; code < hashes_.size(); ++code) {
       size_t at = hashes_[code] & mask;

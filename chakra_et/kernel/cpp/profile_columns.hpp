@@ -18,18 +18,12 @@ struct Spans {
   Grown<int64_t> pid, tid, start_ns, duration_ns;
   std::array<Grown<int64_t>, arguments.size()> numbers;
 
-  // Each column with that of others.
   template <class Do>
-  void each(Spans& other, Do&& act) {
-    act(role, other.role);
-    act(category, other.category);
-    act(name, other.name);
-    act(shapes, other.shapes);
-    act(pid, other.pid);
-    act(tid, other.tid);
-    act(start_ns, other.start_ns);
-    act(duration_ns, other.duration_ns);
-    for (size_t a = 0; a < numbers.size(); ++a) act(numbers[a], other.numbers[a]);
+  void each(Do&& act) {
+    act(role);
+    for (auto* column : {&category, &name, &shapes}) act(*column);
+    for (auto* column : {&pid, &tid, &start_ns, &duration_ns}) act(*column);
+    for (auto& column : numbers) act(column);
   }
 };
 
@@ -39,12 +33,9 @@ struct Arrows {
   Grown<int64_t> pid, tid, id, time_ns;
 
   template <class Do>
-  void each(Arrows& other, Do&& act) {
-    act(category, other.category);
-    act(pid, other.pid);
-    act(tid, other.tid);
-    act(id, other.id);
-    act(time_ns, other.time_ns);
+  void each(Do&& act) {
+    act(category);
+    for (auto* column : {&pid, &tid, &id, &time_ns}) act(*column);
   }
 };
 

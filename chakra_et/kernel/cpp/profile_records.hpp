@@ -16,7 +16,7 @@
 #include "key_trail.hpp"
 #include "pool.hpp"
 #include "profile_arguments.hpp"
-#include "profile_columns.hpp"
+#include "profile_table.hpp"
 
 namespace chakra_et {
 namespace kernel {
@@ -49,43 +49,30 @@ struct HashKind {
 
 class ProfileRecords {
  public:
-  Spans spans;
-  std::vector<std::string_view> args;  // of the spans
-  TextPool categories, names, shape_texts;
-  std::array<Arrows, 2> arrows;  // beginnings and ends
-  TextPool arrow_categories;
-  // How many records of each category and phase there are, in order of the first.
-  Pool<Kind, HashKind> kinds;
-  std::vector<int64_t> kind_counts;
-  // Records that Python reads, with commas between them: names of rows, and halves of intervals.
-  std::string others;
+  std::vector<std::string_view> args;  // of the spans of the piece
+  int64_t count = 0;                   // of its records
 
   explicit ProfileRecords(const Categories& meanings) : meanings_(meanings) {}
 
-  // All of a piece; false, and nothing of it counts, for one that is not as usual.
-  bool read(Piece& piece) {
+  // Put all of a piece into the table; false, and nothing of it is put there, for one that is not as
+  // usual.
+  bool read(Piece& piece, ProfileTable& table) {
     piece_ = &piece;
-    clear();
-    return each_object(
+    table_ = &table;
+    args.clear();
+    count = 0;
+    kinds_.clear();
+    known_kinds_.clear();
+    unusual_ = false;
+    ProfileTable::Size before = table.size();
+    bool sound = each_object(
         piece, [this](const char* begin) { return take_plain(begin); },
         [this](od::document& document, od::object& record) { return take(document, record); });
+    if (!sound) table.resize(before);
+    return sound;
   }
 
  private:
-  void clear() {
-    auto empty = [](auto& column, auto&) { column.clear(); };
-    spans.each(spans, empty);
-    for (Arrows& ends : arrows) ends.each(ends, empty);
-    for (TextPool* pool : {&categories, &names, &shape_texts, &arrow_categories}) pool->clear();
-    args.clear();
-    kinds.clear();
-    kind_counts.clear();
-    meaning_of_kind_.clear();
-    others.clear();
-    last_kind_ = 0;
-    unusual_ = false;
-  }
-
   // Numbers of arguments are told by bits, four for each argument.
   static uint8_t bit_of(const ArgumentKeys::Place& place) {
     return static_cast<uint8_t>(4 * place.argument + place.number);
@@ -233,12 +220,13 @@ class ProfileRecords {
 
   // Put a record, of which `whole` is the text, where it belongs.
   bool put(const Record& record, std::string_view whole) {
-    Categories::Meaning meaning = counted(record.category, record.phase);
-    if (is(record.phase, "X")) return take_span(record, meaning);
-    if (is(record.phase, "s") || is(record.phase, "f")) return take_arrow(record, meaning);
+    ++count;
+    KnownKind& kind = counted(record.category, record.phase);
+    if (is(record.phase, "X")) return take_span(record, kind);
+    if (is(record.phase, "s") || is(record.phase, "f")) return take_arrow(record, kind.meaning);
     if (is(record.phase, "M") || is(record.phase, "B") || is(record.phase, "E")) {
-      if (!others.empty()) others += ',';
-      others += whole;
+      if (!table_->others.empty()) table_->others += ',';
+      table_->others += whole;
     }
     return true;
   }
@@ -305,7 +293,16 @@ class ProfileRecords {
     return true;
   }
 
-  bool take_span(const Record& record, Categories::Meaning meaning) {
+  // A category and phase that the piece has.
+  struct KnownKind {
+    Categories::Meaning meaning;
+    size_t number;          // among kinds of the table
+    int32_t category = -1;  // its code, once there is a span
+  };
+
+  bool take_span(const Record& record, KnownKind& kind) {
+    const Categories::Meaning& meaning = kind.meaning;
+    Spans& spans = table_->spans;
     if (meaning.left_out) return true;
     int64_t start, lasts = 0;
     if (!record.has_pid || !record.has_tid || !record.time.get(start)) return false;
@@ -325,25 +322,26 @@ class ProfileRecords {
       spans.numbers[a].push_back(value);
     }
     spans.role.push_back(meaning.role);
-    spans.category.push_back(categories[record.category]);
-    spans.name.push_back(names[record.name]);
+    if (kind.category < 0) kind.category = table_->categories[record.category];
+    spans.category.push_back(kind.category);
+    spans.name.push_back(table_->names[record.name]);
     spans.pid.push_back(record.pid);
     spans.tid.push_back(record.tid);
     spans.start_ns.push_back(start);
     spans.duration_ns.push_back(lasts);
-    spans.shapes.push_back(is_operation ? shape_texts[record.shapes] : -1);
+    spans.shapes.push_back(is_operation ? table_->shape_texts[record.shapes] : -1);
     args.push_back(record.has_args ? record.args : std::string_view("{}"));
     return true;
   }
 
-  bool take_arrow(const Record& record, Categories::Meaning meaning) {
+  bool take_arrow(const Record& record, const Categories::Meaning& meaning) {
     if (!meaning.is_arrow) return true;
     if (!record.has_id) return false;
     if (record.id < meaning.least_arrow) return true;
     int64_t time;
     if (!record.has_pid || !record.has_tid || !record.time.get(time)) return false;
-    Arrows& ends = arrows[is(record.phase, "f")];
-    ends.category.push_back(arrow_categories[record.category]);
+    Arrows& ends = table_->arrows[is(record.phase, "f")];
+    ends.category.push_back(table_->arrow_categories[record.category]);
     ends.pid.push_back(record.pid);
     ends.tid.push_back(record.tid);
     ends.id.push_back(record.id);
@@ -351,27 +349,31 @@ class ProfileRecords {
     return true;
   }
 
-  // Count a record; what its category means. Most are like the one before.
-  Categories::Meaning counted(std::string_view category, std::string_view phase) {
-    if (kind_counts.empty() || kinds.values()[last_kind_] != Kind{category, phase}) {
-      last_kind_ = static_cast<size_t>(kinds[{category, phase}]);
+  // Count a record; its category and phase. Most are like the one before.
+  KnownKind& counted(std::string_view category, std::string_view phase) {
+    if (known_kinds_.empty() || kinds_.values()[last_kind_] != Kind{category, phase}) {
+      last_kind_ = static_cast<size_t>(kinds_[{category, phase}]);
     }
-    if (last_kind_ == kind_counts.size()) {
-      kind_counts.push_back(0);
-      meaning_of_kind_.push_back(meanings_.of(category));
+    if (last_kind_ == known_kinds_.size()) {
+      int32_t first = table_->kind_texts[category], second = table_->kind_texts[phase];
+      auto number = static_cast<size_t>(table_->kinds[{first, second}]);
+      if (number == table_->kind_counts.size()) table_->kind_counts.push_back(0);
+      known_kinds_.push_back({meanings_.of(category), number});
     }
-    ++kind_counts[last_kind_];
-    return meaning_of_kind_[last_kind_];
+    ++table_->kind_counts[known_kinds_[last_kind_].number];
+    return known_kinds_[last_kind_];
   }
 
   const Categories& meanings_;
-  Piece* piece_ = nullptr;  // the one that is read
+  Piece* piece_ = nullptr;         // the one that is read
+  ProfileTable* table_ = nullptr;  // where its records belong
   bool unusual_ = false;
   ArgumentKeys keys_;
   KeyTrail record_keys_, argument_keys_;
   ArgumentRuns runs_;
+  Pool<Kind, HashKind> kinds_;  // of the piece
+  std::vector<KnownKind> known_kinds_;
   size_t last_kind_ = 0;
-  std::vector<Categories::Meaning> meaning_of_kind_;
 };
 
 }  // namespace kernel

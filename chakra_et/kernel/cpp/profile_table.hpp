@@ -6,65 +6,55 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pool.hpp"
-#include "profile_records.hpp"
+#include "profile_columns.hpp"
 
 namespace chakra_et {
 namespace kernel {
 
 struct ProfileTable {
   Spans spans;
-  std::array<Arrows, 2> arrows;
+  std::array<Arrows, 2> arrows;  // beginnings and ends
   KeptPool categories, names, shape_texts, arrow_categories;
   // How many records of each category and phase there are, in order of the first.
   KeptPool kind_texts;
   Pool<std::array<int32_t, 2>, HashCodes> kinds;  // codes of these
   std::vector<int64_t> kind_counts;
+  // Records that Python reads, with commas between them: names of rows, and halves of intervals.
   std::string others;
 
-  // Put the records of a piece behind the others.
-  void put(ProfileRecords& piece) {
-    append(spans, piece.spans);
-    recode(spans.category, piece.spans.category.size(), codes_of(piece.categories, categories));
-    recode(spans.name, piece.spans.name.size(), codes_of(piece.names, names));
-    recode(spans.shapes, piece.spans.shapes.size(), codes_of(piece.shape_texts, shape_texts));
-    std::vector<int32_t> arrow_codes = codes_of(piece.arrow_categories, arrow_categories);
+  // How much there is.
+  struct Size {
+    size_t spans, others;
+    std::array<size_t, 2> arrows;
+    std::array<size_t, 5> pools;
+    std::vector<int64_t> kind_counts;
+  };
+
+  Size size() {
+    Size now{spans.role.size(), others.size(), {}, {}, kind_counts};
+    for (size_t side = 0; side < arrows.size(); ++side) now.arrows[side] = arrows[side].id.size();
+    for (size_t k = 0; k < now.pools.size(); ++k) now.pools[k] = pools()[k]->size();
+    return now;
+  }
+
+  // Forget what came since there was so much.
+  void resize(const Size& to) {
+    spans.each([&](auto& column) { column.resize(to.spans, {}); });
     for (size_t side = 0; side < arrows.size(); ++side) {
-      append(arrows[side], piece.arrows[side]);
-      recode(arrows[side].category, piece.arrows[side].category.size(), arrow_codes);
+      arrows[side].each([&](auto& column) { column.resize(to.arrows[side], {}); });
     }
-    for (size_t i = 0; i < piece.kind_counts.size(); ++i) {
-      const auto& [category, phase] = piece.kinds.values()[i];
-      auto code = static_cast<size_t>(kinds[{kind_texts[category], kind_texts[phase]}]);
-      if (code == kind_counts.size()) kind_counts.push_back(0);
-      kind_counts[code] += piece.kind_counts[i];
-    }
-    if (!piece.others.empty()) {
-      if (!others.empty()) others += ',';
-      others += piece.others;
-    }
+    for (size_t k = 0; k < to.pools.size(); ++k) pools()[k]->resize(to.pools[k]);
+    kinds.resize(to.kind_counts.size());
+    kind_counts = to.kind_counts;
+    others.resize(to.others);
   }
 
  private:
-  static std::vector<int32_t> codes_of(const TextPool& of_piece, KeptPool& all) {
-    std::vector<int32_t> codes;
-    for (std::string_view text : of_piece.values()) codes.push_back(all[text]);
-    return codes;
-  }
-
-  // The last codes of a column are into a piece; what is no code stays.
-  static void recode(Grown<int32_t>& column, size_t last, const std::vector<int32_t>& codes) {
-    for (size_t at = column.size() - last; at < column.size(); ++at) {
-      if (column[at] >= 0) column[at] = codes[static_cast<size_t>(column[at])];
-    }
-  }
-
-  template <class Columns>
-  static void append(Columns& to, Columns& from) {
-    to.each(from, [](auto& mine, auto& other) { mine.append(other); });
+  std::array<KeptPool*, 5> pools() {
+    return {&categories, &names, &shape_texts, &arrow_categories, &kind_texts};
   }
 };
 
