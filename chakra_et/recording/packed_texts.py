@@ -68,7 +68,9 @@ class PackedTexts(Sequence[OperandTexts]):
         """An operand; a list of them for a slice."""
         if isinstance(place, slice):
             return self.at(place)
-        return self.at(slice(place, place + 1 or None))[0]
+        value = self.value[place]
+        values = self.values[self.offsets[value] : self.offsets[value + 1]].tobytes()
+        return values, self.shapes[self.shape[place]], self.types[self.type[place]]
 
     def __iter__(self) -> Iterator[OperandTexts]:
         for first in range(0, len(self), _TOGETHER):

@@ -1,25 +1,22 @@
-"""What the record of a collective tells: by attributes, and by its positional inputs."""
+"""What the record of a collective tells: by attributes, which count first, and by its inputs."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from chakra_et.converters.pytorch.values import tensor_bytes
 from chakra_et.definitions import CollectiveType, NodeType
 from chakra_et.recording import Facts
 from chakra_et.recording.libraries import WITHOUT_ROOT, element_bytes, operation
 from chakra_et.recording.numbers import is_int, rank_or_tag, size, text, whole
 
-
-def facts_of(attributes: dict[str, Any], values: list[Any]) -> Facts:
-    """What both tell; attributes count first."""
-    facts = Facts()
-    facts.merge(_attribute_facts(attributes))
-    facts.merge(_positional_facts(values))
-    return facts
+ATTRIBUTES: Final = (
+    "collective_name", "in_msg_nelems", "out_msg_nelems", "dtype", "pg_name", "pg_size",
+)  # fmt: skip
+"""The attributes that facts are read from."""
 
 
-def _attribute_facts(attributes: dict[str, Any]) -> Facts:
+def attribute_facts(attributes: dict[str, Any]) -> Facts:
+    """What the attributes of the record tell."""
     name = text(attributes.get("collective_name"))
     if name is None:
         return Facts()
@@ -36,8 +33,8 @@ def _attribute_facts(attributes: dict[str, Any]) -> Facts:
     return facts
 
 
-def _positional_facts(values: list[Any]) -> Facts | None:
-    """Facts in the inputs of `record_param_comms` of every era.
+def positional_facts(values: list[Any], sizes: list[int]) -> Facts | None:
+    """Facts in the inputs of `record_param_comms` of every era; `sizes` are the bytes of each.
 
     The collective's name is the first text at the top level; before it stand the tensors (if any),
     the sequence number, the group and a rank, behind it the two split lists and the group's size.
@@ -47,7 +44,7 @@ def _positional_facts(values: list[Any]) -> Facts | None:
         return None
     group, rank, rest = values[at - 2], values[at - 1], values[at + 3 :]
     facts = Facts(name=values[at], sources=["positional inputs"])
-    facts.size_bytes = size(tensor_bytes(values[: at - 3]))
+    facts.size_bytes = size(sum(sizes[: at - 3]))
     if isinstance(group, list):
         facts.group = text(group[0]) if group else None
     elif isinstance(group, int) and group:

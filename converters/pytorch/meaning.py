@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from chakra_et.columns import Mask
-from chakra_et.converters.pytorch.collectives import facts_of
+from chakra_et.converters.pytorch.collectives import (
+    ATTRIBUTES,
+    attribute_facts,
+    positional_facts,
+)
 from chakra_et.converters.pytorch.group_nodes import NODE_NAME, groups_in
 from chakra_et.converters.pytorch.operators import operators
 from chakra_et.converters.pytorch.requests import read_request
 from chakra_et.converters.pytorch.tensors import tensors_in
 from chakra_et.converters.pytorch.values import decoded, first_shape, tensor_bytes
-from chakra_et.recording import HostTrace, Kind, Operators, Sparse, Tensors
+from chakra_et.recording import Facts, HostAttribute, HostTrace, Kind, Operators, Sparse, Tensors
 from chakra_et.recording.libraries import COMMUNICATION, FUNCTIONAL, RECORD, REQUEST
 
 _ROOTS: Final = ("[pytorch|profiler|execution_trace|", "[pytorch|profiler|execution_graph|")
@@ -46,26 +51,41 @@ def read_meaning(host: HostTrace) -> HostTrace:
     texts, names = host.texts.in_order, host.names.in_order
     listing = np.flatnonzero(host.kind == Kind.GROUPS).tolist()
     host.groups = Sparse((row, groups_in(texts[host.inputs[row]][0])) for row in listing)
-    communicating = np.flatnonzero(_named(host, COMMUNICATION)).tolist()
+    communicating = np.flatnonzero(_named(host, COMMUNICATION))
     attributes = _attributes_of(host, set(np.flatnonzero(host.kind == Kind.COLLECTIVE).tolist()))
     collectives, requests, operands = [], [], []
-    known: dict[int, tuple[list[Any], list[int]]] = {}
-    for row in communicating:
-        code, name = int(host.inputs[row]), names[host.name[row]]
-        if code not in known:
-            values = decoded(texts[code][0])
-            known[code] = values, list(map(tensor_bytes, values))
-        values, sizes = known[code]
-        operands.append((row, sizes))
+    known: dict[int, _Inputs] = {}
+    inputs, name_codes = host.inputs[communicating].tolist(), host.name[communicating].tolist()
+    for row, code, name_code in zip(communicating.tolist(), inputs, name_codes, strict=True):
+        told, name = known.get(code), names[name_code]
+        if told is None:
+            told = known[code] = _Inputs(decoded(texts[code][0]))
+        operands.append((row, told.sizes))
         if name == RECORD:
-            collectives.append((row, facts_of(attributes.get(row, {}), values)))
-        elif values and name.startswith((REQUEST, FUNCTIONAL)):
-            requests.append((row, read_request(name, values)))
+            facts = attribute_facts(attributes.get(row, {}))
+            facts.merge(told.facts)
+            collectives.append((row, facts))
+        elif told.values and name.startswith((REQUEST, FUNCTIONAL)):
+            requests.append((row, read_request(name, told.values)))
     host.collectives, host.requests = Sparse(collectives), Sparse(requests)
     host.operand_bytes = Sparse(operands)
     splits = host.attributes.get(_SPLITS)
     host.all_splits = Sparse() if splits is None else Sparse((row, True) for row in splits.rows)
     return host
+
+
+class _Inputs:
+    """Inputs of operations: many have those of another one."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+        self.sizes = list(map(tensor_bytes, values))
+        """The bytes of the tensors in each."""
+
+    @cached_property
+    def facts(self) -> Facts | None:
+        """What they tell where they are those of a collective's record."""
+        return positional_facts(self.values, self.sizes)
 
 
 def _set_kinds(host: HostTrace) -> None:
@@ -89,9 +109,10 @@ def _named(host: HostTrace, pattern: re.Pattern[str]) -> Mask:
 
 
 def _attributes_of(host: HostTrace, rows: set[int]) -> dict[int, dict[str, Any]]:
-    """The attributes of some nodes by name."""
+    """The attributes of some nodes by name, those that facts are read from."""
     found: dict[int, dict[str, Any]] = {}
-    for name, attribute in host.attributes.items() if rows else ():
+    for name in ATTRIBUTES if rows else ():
+        attribute = host.attributes.get(name, HostAttribute(""))
         for row, value in zip(attribute.rows, attribute.values, strict=True):
             if row in rows:
                 found.setdefault(row, {})[name] = value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from chakra_et.recording.numbers import is_int
+_TENSOR: Final = [int, int, int, int, int, str]
+"""What the list of a tensor holds: true and false are no numbers."""
 
 
 def decoded(text: bytes) -> list[Any]:
@@ -22,9 +23,9 @@ def tensors(value: Any) -> list[tuple[int, int]]:
     """Elements, and bytes of each, of all tensors in decoded values, however they are nested."""
     if not isinstance(value, list):
         return []
-    if len(value) == 6 and isinstance(value[5], str) and all(map(is_int, value[:5])):
+    if len(value) == 6 and list(map(type, value)) == _TENSOR:
         return [(value[3], value[4])]
-    return [tensor for item in value for tensor in tensors(item)]
+    return [tensor for item in value if isinstance(item, list) for tensor in tensors(item)]
 
 
 def tensor_bytes(value: Any) -> int:
