@@ -23,6 +23,12 @@ def order_of(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.lexsort(columns[::-1]) if keys is None else np.argsort(keys[0], kind="stable")
 
 
+def recoded(column: npt.NDArray[Any], places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The new code of each old one in a column; the column itself where no code changes."""
+    same = len(places) == 0 or bool((places == np.arange(len(places))).all())
+    return column if same else places.take(column)
+
+
 def codes(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """A number for each row of one or more columns: the rank of that row among distinct rows."""
     starts = np.flatnonzero(begins(*columns))

@@ -6,7 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chakra_et.codes import among, codes, distinct, distinct_rows, order_of, row_keys, search_rows
+from chakra_et.codes import (
+    among,
+    codes,
+    distinct,
+    distinct_rows,
+    order_of,
+    recoded,
+    row_keys,
+    search_rows,
+)  # fmt: skip
 from chakra_et.columns import EVER, NEVER
 
 NUMBER = st.one_of(
@@ -34,6 +43,15 @@ def test_keys_compare_as_rows_do(rows):
 def test_codes_are_ranks_among_distinct_rows(rows):
     ranks = {row: rank for rank, row in enumerate(sorted(set(rows)))}
     assert codes(*columns(rows)).tolist() == [ranks[row] for row in rows]
+
+
+@given(st.integers(1, 5).flatmap(lambda n: st.tuples(
+    st.lists(st.integers(0, n - 1), max_size=9), st.lists(st.integers(0, 9), min_size=n, max_size=n)
+)))  # fmt: skip
+def test_codes_that_change_and_those_that_do_not(told):
+    column, places = (np.array(numbers, np.int32) for numbers in told)
+    assert recoded(column, places).tolist() == [told[1][code] for code in told[0]]
+    assert recoded(column, np.arange(len(places), dtype=np.int32)) is column
 
 
 @given(ROWS.filter(len), st.lists(st.integers(1, 40), min_size=8, max_size=8))

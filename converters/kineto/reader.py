@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from chakra_et.codes import among
+from chakra_et.codes import among, recoded
 from chakra_et.columns import Rows
 from chakra_et.converters.kineto.account import give_account, label
 from chakra_et.converters.kineto.arguments import read_arguments
@@ -180,8 +180,7 @@ class Columns:
         self._put_distinct("name", self.names, piece.names, columns["name"])
         for (name, *_), values in zip(_ARG_COLUMNS, piece.numbers, strict=True):
             self._put(name, values)
-        # Only operations tell shapes; what others have is the last of these codes.
-        self._put_distinct("shapes", self.shape_texts, [*piece.shapes, b""], columns["shapes"])
+        self._put_distinct("shapes", self.shape_texts, piece.shapes, columns["shapes"])
         self._carry(piece.args)
 
     def _carry(self, args: list[str]) -> None:
@@ -194,7 +193,7 @@ class Columns:
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
     ) -> None:
         """Put codes into a list of distinct values, as codes into the pool."""
-        self._put(name, np.array(list(map(pool.__getitem__, distinct)), np.int64)[codes])
+        self._put(name, recoded(codes, np.array(list(map(pool.__getitem__, distinct)), np.int32)))
 
     def _add_events(self, events: list[Event]) -> None:
         """Take in records as objects."""

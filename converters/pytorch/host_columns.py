@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from chakra_et.codes import recoded
 from chakra_et.columns import UNTIMED, Rows
 from chakra_et.converters.pytorch.compiled import HostNodes, HostPiece
 from chakra_et.converters.pytorch.distinct_io import RawNode, RawPiece
@@ -121,7 +122,7 @@ class _Columns:
         self, name: str, pool: Pool[V], distinct: list[V], codes: npt.NDArray[np.int32]
     ) -> None:
         """Put codes into a list of distinct values, as codes into the pool."""
-        self.columns.put(name, codes_of(pool, distinct)[codes])
+        self.columns.put(name, recoded(codes, codes_of(pool, distinct)))
 
     def _put_operands(
         self,
@@ -339,7 +340,7 @@ class NestedColumns(_Columns):
         self._put_distinct("name", self.names, nodes.names, columns["name"])
         self._put_distinct("op_schema", self.op_schemas, nodes.op_schemas, columns["op_schema"])
         for side, strides in _STRIDES.items():
-            self.columns.put(side, text[columns[side]])
+            self.columns.put(side, recoded(columns[side], text))
             self._put_distinct(strides, self.strides, nodes.strides, columns[strides])
         self.columns.put("start_ns", np.full(len(nodes), UNTIMED, np.int64))
         self.columns.put("duration_ns", np.zeros(len(nodes), np.int64))

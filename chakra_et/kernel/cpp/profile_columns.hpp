@@ -11,7 +11,7 @@
 namespace chakra_et {
 namespace kernel {
 
-// Columns of spans, in order; shapes are -1 for what is no operation.
+// Columns of spans, in order; what is no operation tells no shapes.
 struct Spans {
   Grown<uint8_t> role;
   Grown<int32_t> category, name, shapes;

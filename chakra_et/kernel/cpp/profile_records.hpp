@@ -329,7 +329,7 @@ class ProfileRecords {
     spans.tid.push_back(record.tid);
     spans.start_ns.push_back(start);
     spans.duration_ns.push_back(lasts);
-    spans.shapes.push_back(is_operation ? table_->shape_texts[record.shapes] : -1);
+    spans.shapes.push_back(is_operation ? table_->shape_texts[record.shapes] : 0);
     args.push_back(record.has_args ? record.args : std::string_view("{}"));
     return true;
   }

@@ -25,6 +25,8 @@ struct ProfileTable {
   // Records that Python reads, with commas between them: names of rows, and halves of intervals.
   std::string others;
 
+  ProfileTable() { shape_texts[""]; }  // of records that tell none
+
   // How much there is.
   struct Size {
     size_t spans, others;
