@@ -249,10 +249,15 @@ def test_times_of_any_digits_are_the_same(
         b'{"id": 7, "name": "a\\u00g0"}',
         b'{"id": 7, "name": "a',
         b'{"id": 7, "name": "a", "dur": 2.5}',
+        b'{"id": 7, "name": "a", "attrs": [%s, %s]}' % ((b'{"name": "b", "value": 1}',) * 2),
+        b'{"id": 7, "name": "a", "attrs": [{"name": "op_schema", "value": 1}]}',
     ],
 )  # fmt: skip
 def test_nodes_that_are_unusual_are_left_to_python(text: bytes) -> None:
-    assert nodes_in(text) is None
+    """Also when they come again: how nodes are written is remembered."""
+    decoder = host_decoder()
+    for _ in range(2):
+        assert decoder.decode_elements(*padded(text)) is None
 
 
 @needs_kernel

@@ -6,9 +6,11 @@
 #ifndef CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP
 #define CHAKRA_ET_KERNEL_ATTRIBUTE_LISTS_HPP
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,7 @@ struct Alike {
   std::vector<std::string_view> names, types;
   std::vector<uint32_t> places;  // of the nodes in the piece
   bool is_used = false;          // in the piece
+  bool are_distinct = true;      // the names
 };
 
 class AttributeLists {
@@ -66,7 +69,8 @@ class AttributeLists {
     return nullptr;
   }
 
-  // The same for any list; false for what is not as usual.
+  // The same for any list; false for what is not as usual. So what is known is as usual, too: its
+  // numbers have few digits.
   bool read(simdjson::simdjson_result<od::value> found, uint32_t& group) {
     od::value list;
     if (found.get(list)) return false;
@@ -82,6 +86,7 @@ class AttributeLists {
       if (element.get_object().get(object) || !take(object)) return false;
     }
     group = group_of_seen();
+    if (!are_usual(group, before)) return false;
     if (ways_.size() < most_ways) {
       learn(begin, before, group);
     } else {
@@ -212,9 +217,32 @@ class AttributeLists {
     if (group == groups.size()) {
       groups.emplace_back();
       for (std::string_view name : seen_) groups[group].names.push_back(keep(name));
+      std::vector<std::string_view> names = seen_;
+      std::sort(names.begin(), names.end());
+      groups[group].are_distinct = std::adjacent_find(names.begin(), names.end()) == names.end();
     }
     use(group, types_);
     return group;
+  }
+
+  // Is no attribute told twice, and have those that all nodes have the kinds that they should? The
+  // values are the last ones.
+  bool are_usual(uint32_t group, size_t first) const {
+    for (size_t k = 0; k < seen_.size(); ++k) {
+      const Value& value = values[first + k];
+      if (seen_[k] == op_schema_name) {
+        if (value.kind != Value::text) return false;
+      } else if (core_place(seen_[k]) < core_numbers.size() && !fits(value)) {
+        return false;
+      }
+    }
+    return groups[group].are_distinct;
+  }
+
+  static bool fits(const Value& value) {
+    constexpr auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    return value.kind == Value::signed_number ||
+           (value.kind == Value::unsigned_number && value.bits <= most);
   }
 
   // Keep how the list that was read last is written, if all of it is plain.

@@ -3,11 +3,9 @@
 #ifndef CHAKRA_ET_KERNEL_HOST_NODES_HPP
 #define CHAKRA_ET_KERNEL_HOST_NODES_HPP
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -30,7 +28,7 @@ class HostNodes {
     bool sound = each_object(
         piece, [this](const char* begin) { return take_plain(begin); },
         [this](od::document& document, od::object& node) { return take(document, node); });
-    if (!sound || !are_usual()) return -1;
+    if (!sound) return -1;
     put_all();
     return static_cast<int64_t>(nodes_.size());
   }
@@ -216,40 +214,6 @@ class HostNodes {
       behind.texts[k] = {static_cast<uint32_t>(text - begin), static_cast<uint32_t>(texts[k].size())};
     }
     table_->behind_values.learn({begin, static_cast<size_t>(end - begin)}, behind);
-  }
-
-  // Has no node an attribute twice, and have those that all nodes have the kinds that they should?
-  bool are_usual() const {
-    for (uint32_t used : lists_.used) {
-      const Alike& group = lists_.groups[used];
-      if (!are_distinct(group.names)) return false;
-      for (size_t k = 0; k < group.names.size(); ++k) {
-        bool is_schema = group.names[k] == op_schema_name;
-        if (!is_schema && core_place(group.names[k]) == core_numbers.size()) continue;
-        for (uint32_t place : group.places) {
-          const Value& value = value_of(place, k);
-          if (is_schema ? value.kind != Value::text : !fits(value)) return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  static bool are_distinct(std::vector<std::string_view> names) {
-    std::sort(names.begin(), names.end());
-    return std::adjacent_find(names.begin(), names.end()) == names.end();
-  }
-
-  static size_t core_place(std::string_view called) {
-    size_t place = 0;
-    while (place < core_numbers.size() && core_numbers[place].name != called) ++place;
-    return place;
-  }
-
-  static bool fits(const Value& value) {
-    constexpr auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    return value.kind == Value::signed_number ||
-           (value.kind == Value::unsigned_number && value.bits <= most);
   }
 
   // Codes are given in the order in which Python asks for them: column by column.

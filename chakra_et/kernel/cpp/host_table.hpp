@@ -24,6 +24,13 @@ constexpr std::array<CoreNumber, 6> core_numbers = {{
     {"rf_id", 0}, {"fw_parent", 0}, {"seq_id", -1}, {"scope", 0}, {"tid", 0}, {"fw_tid", 0}}};
 constexpr std::string_view op_schema_name = "op_schema";
 
+// The place of one of these, or their number for another attribute.
+inline size_t core_place(std::string_view called) {
+  size_t place = 0;
+  while (place < core_numbers.size() && core_numbers[place].name != called) ++place;
+  return place;
+}
+
 // Values, shapes, types and strides of inputs or outputs, as they stand in the file.
 using OperandTexts = std::array<std::string_view, 4>;
 
