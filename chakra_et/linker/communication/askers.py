@@ -73,13 +73,19 @@ def _says_no(views: Views, record: int) -> bool:
 
 def _around(table: Activities, work: Rows, wanted: list[int]) -> Rows:
     """For each piece of work the innermost of the wanted activities around its launch."""
+    found = np.full(len(work), NO_ROW, np.int64)
+    if not wanted:
+        return found
     chosen = np.zeros(len(table), np.bool_)
     chosen[wanted] = True
     launch = table.launch[work]
     at = table.caller[np.where(launch == NO_ROW, work, launch)]
-    found = np.full(len(work), NO_ROW, np.int64)
-    for _ in range(ANCESTORS if wanted else 0):
-        hit = (at != NO_ROW) & (found == NO_ROW) & chosen[at]
-        found[hit] = at[hit]
-        at = np.where(at == NO_ROW, NO_ROW, table.caller[at])
+    place = np.flatnonzero(at != NO_ROW)
+    at = at[place]
+    for _ in range(ANCESTORS):
+        hit = chosen[at]
+        found[place[hit]] = at[hit]
+        at = table.caller[at]
+        left = ~hit & (at != NO_ROW)
+        place, at = place[left], at[left]
     return found

@@ -77,10 +77,12 @@ def _carrying(views: Views, asker: int, rows: list[int], library: Mask, suspect:
     communicate, these before other kernels, and copies last; what the asker launched itself stands
     before what operations inside it did. A memset sends nothing.
     """
+    if of_library := [row for row in rows if library[row]]:
+        return of_library
     kinds = {row: views.kind(row) for row in rows}
     kernels = [row for row in rows if kinds[row] not in (Kind.COPY, Kind.FILL)]
     copies = [row for row in rows if kinds[row] == Kind.COPY]
-    tiers = [[r for r in rows if library[r]], [r for r in kernels if suspect[r]]]
+    tiers = [[row for row in kernels if suspect[row]]]
     if _is_told(views, asker):
         for some in (kernels, copies):
             tiers += [[row for row in some if views.launched_by(row, asker)], some]

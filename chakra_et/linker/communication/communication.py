@@ -26,7 +26,7 @@ from chakra_et.linker.communication.kernel_names import (
     kernel_name_facts,
     ranks_in_name,
 )
-from chakra_et.linker.communication.operations_around import told_by_operations_around
+from chakra_et.linker.communication.operations_around import merge_operations_around
 from chakra_et.linker.communication.process_groups import DEFAULT, GroupTable
 from chakra_et.linker.communication.records_apart import cover_apart
 from chakra_et.linker.communication.shared_kernels import share_kernels
@@ -126,10 +126,9 @@ def find_communication(
     for row, facts in found.items():
         kernel = views.name(row)
         facts.group_size = facts.group_size or ranks_in_name(kernel)
-        for told in told_by_operations_around(views, row, facts.dtype or kernel_dtype(kernel)):
-            if facts.kind is None or facts.kind is told.kind:
-                facts.merge(told)
-        facts.merge(kernel_name_facts(kernel))
+        merge_operations_around(facts, views, row, facts.dtype or kernel_dtype(kernel))
+        if facts.kind is None:
+            facts.merge(kernel_name_facts(kernel))
     for row in views.host_spans:
         found[row] = views.span_facts(row)
     asked = add_requests(views, workers, found)
@@ -168,7 +167,8 @@ def _kernel_facts(views: Views, row: int, record: int) -> Facts:
     """What the arguments of device work and the record that asked for it say."""
     facts = views.kernel_facts(row).copy()
     facts.merge(views.host_facts(record))
-    facts.merge(views.record_tensors(record, facts.dtype or kernel_dtype(views.name(row))))
+    if facts.size_bytes is None:
+        facts.merge(views.record_tensors(record, facts.dtype or kernel_dtype(views.name(row))))
     if facts.splits_cut and views.has_splits(record):
         facts.splits_cut = False
     return facts

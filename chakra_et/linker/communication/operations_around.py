@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from chakra_et.columns import NO_ROW
 from chakra_et.definitions import CollectiveType, NodeType
@@ -24,23 +25,23 @@ _HANDLE: Final = 8
 """Bytes of a tensor that holds one address."""
 
 
-def told_by_operations_around(views: Views, row: int, dtype: str | None) -> Iterator[Facts]:
-    """What the ranges and operations around the launch of device work tell, innermost first.
+def merge_operations_around(facts: Facts, views: Views, row: int, dtype: str | None) -> None:
+    """Add what the ranges and operations around the launch of device work tell, innermost first.
 
     A range is called after its collective, `nccl:all_to_all`, and has its inputs; so has an
-    operation that is one, `c10d::alltoall_base_` or `vllm::all_reduce`. `dtype` is the type of the
-    elements, where it is known.
+    operation that is one, `c10d::alltoall_base_` or `vllm::all_reduce`. One of another kind than
+    `facts` tells nothing. `dtype` is the type of the elements, where it is known.
     """
     caller = views.launched_in(row)
     for _ in range(ANCESTORS):
         if caller == NO_ROW:
             return
         told = _told_by_name(views.name(caller))
-        if told is not None:
-            facts = told.copy()
-            facts.size_bytes = _input_bytes(views, caller, facts, dtype)
-            yield facts
-        caller = int(views.table.caller[caller])
+        if told is not None and (facts.kind is None or facts.kind is told.kind):
+            if facts.size_bytes is None:
+                told = replace(told, size_bytes=_input_bytes(views, caller, told, dtype))
+            facts.merge(told)
+        caller = views.table.caller.item(caller)
 
 
 def told_by_request(views: Views, row: int) -> Facts:

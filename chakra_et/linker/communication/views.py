@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from chakra_et.codes import among
-from chakra_et.columns import NO_ROW, Mask
+from chakra_et.columns import NO_ROW, Mask, Rows
 from chakra_et.definitions import NodeType
 from chakra_et.linker.activities import Activities
 from chakra_et.linker.communication.operand_bytes import NO_TENSOR, argument_bytes, total
@@ -40,6 +40,8 @@ class Views:
 
     def of(self, table: Activities) -> Views:
         """Both files, seen from another table of them."""
+        if table is self.table:
+            return self
         same = Views(table, self.host, self.device)
         same._facts = self._facts
         return same
@@ -54,17 +56,27 @@ class Views:
     def rows_named(self, chosen: Any, work: bool) -> list[int]:
         """Activities, on a device or on the host, whose name is one of those chosen."""
         rows: list[int] = []
-        side = self.table.work == work
-        own = self.table.host != NO_ROW
         if self.host is not None and not work:
             mine = np.array([bool(chosen(name)) for name in self.host_names], np.bool_)
-            at = np.flatnonzero(own)
-            rows += at[mine[self.host.name[self.table.host[at]]]].tolist()
+            if mine.any():
+                own = np.flatnonzero(self.table.host != NO_ROW)
+                rows += own[mine[self.host.name[self.table.host[own]]]].tolist()
         if self.device is not None:
             theirs = np.array([bool(chosen(name)) for name in self.device_names], np.bool_)
-            at = np.flatnonzero(side & ~own)
-            rows += at[theirs[self.device.name[self.table.record[at]]]].tolist()
+            if theirs.any():
+                at = self._profiled_work if work else self._profiled_only
+                rows += at[theirs[self.device.name[self.table.record[at]]]].tolist()
         return rows
+
+    @cached_property
+    def _profiled_work(self) -> Rows:
+        """Work on a device, of which only the profile tells."""
+        return np.flatnonzero(self.table.work & (self.table.host == NO_ROW))
+
+    @cached_property
+    def _profiled_only(self) -> Rows:
+        """What else only the profile tells of."""
+        return np.flatnonzero(~self.table.work & (self.table.host == NO_ROW))
 
     def library_kernels(self) -> list[int]:
         """Device work that communicates by its name or its arguments."""
@@ -82,6 +94,10 @@ class Views:
 
     def records(self) -> list[int]:
         """Records of collectives on the host."""
+        return self._records
+
+    @cached_property
+    def _records(self) -> list[int]:
         found: list[int] = np.flatnonzero(self.are_records).tolist()
         return found
 
@@ -94,9 +110,10 @@ class Views:
         """Which activities are records of collectives."""
         table, found = self.table, np.zeros(len(self.table), np.bool_)
         for trace, column in ((self.device, table.record), (self.host, table.host)):
-            if trace is not None:
-                known = column != NO_ROW
-                found[known] = trace.kind[column[known]] == Kind.COLLECTIVE
+            if trace is not None and len(trace):
+                told = trace.kind == Kind.COLLECTIVE
+                # The row that stands for none takes the last one's place.
+                found = np.where(column == NO_ROW, found, told.take(column))
         return found
 
     def record_above(self, row: int) -> int:
@@ -179,9 +196,8 @@ class Views:
         return self._facts[place]
 
     def _read_facts(self, host_row: int, record: int) -> Facts | None:
-        facts = Facts()
-        if self.host is not None:
-            facts.merge(self.host.collectives.get(host_row))
+        told = None if self.host is None else self.host.collectives.get(host_row)
+        facts = Facts() if told is None else told.copy()
         if self.device is not None:
             facts.merge(self.device.collectives.get(record))
         return facts if facts.name is not None else None

@@ -59,7 +59,10 @@ def find_workers(table: Activities, device: DeviceTrace | None) -> Workers:
         return Workers.none()
     host = table.host_order
     names = device.names.in_order
-    backend = backend_names(names)[device.name[table.record[host]]]
+    of_backends = backend_names(names)
+    if not of_backends.any():
+        return Workers.none()
+    backend = of_backends[device.name[table.record[host]]]
     outermost = table.nested_in[host] == NO_ROW
     others = distinct(table.lane[host[outermost & ~backend]])
     transfers = np.sort(host[outermost & ~among(table.lane[host], others)])
