@@ -63,6 +63,7 @@ class ProfileRecords {
     count = 0;
     kinds_.clear();
     known_kinds_.clear();
+    last_kind_ = 0;
     unusual_ = false;
     ProfileTable::Size before = table.size();
     bool sound = each_object(
@@ -130,7 +131,11 @@ class ProfileRecords {
 
   const char* behind_field(uint8_t key, const char* p, Record& record) {
     switch (key) {
-      case phase_key:
+      case phase_key:  // Most are one character.
+        if (*p == '"' && !is_mark(p[1]) && p[2] == '"') {
+          record.phase = {p + 1, 1};
+          return p + 3;
+        }
         return behind_text_of(p, record.phase);
       case category_key:
         return behind_text_of(p, record.category);
@@ -297,6 +302,7 @@ class ProfileRecords {
   struct KnownKind {
     Categories::Meaning meaning;
     size_t number;          // among kinds of the table
+    size_t next = 0;        // what followed it last
     int32_t category = -1;  // its code, once there is a span
   };
 
@@ -349,19 +355,25 @@ class ProfileRecords {
     return true;
   }
 
-  // Count a record; its category and phase. Most are like the one before.
+  // Count a record; its category and phase. Most follow those that they followed before.
   KnownKind& counted(std::string_view category, std::string_view phase) {
-    if (known_kinds_.empty() || kinds_.values()[last_kind_] != Kind{category, phase}) {
-      last_kind_ = static_cast<size_t>(kinds_[{category, phase}]);
+    Kind kind{category, phase};
+    size_t at = known_kinds_.empty() ? 0 : known_kinds_[last_kind_].next;
+    if (at >= known_kinds_.size() || kinds_.values()[at] != kind) {
+      at = static_cast<size_t>(kinds_[kind]);
+      if (at == known_kinds_.size()) add_kind(kind);
+      known_kinds_[last_kind_].next = at;
     }
-    if (last_kind_ == known_kinds_.size()) {
-      int32_t first = table_->kind_texts[category], second = table_->kind_texts[phase];
-      auto number = static_cast<size_t>(table_->kinds[{first, second}]);
-      if (number == table_->kind_counts.size()) table_->kind_counts.push_back(0);
-      known_kinds_.push_back({meanings_.of(category), number});
-    }
-    ++table_->kind_counts[known_kinds_[last_kind_].number];
-    return known_kinds_[last_kind_];
+    last_kind_ = at;
+    ++table_->kind_counts[known_kinds_[at].number];
+    return known_kinds_[at];
+  }
+
+  void add_kind(const Kind& kind) {
+    int32_t category = table_->kind_texts[kind.first], phase = table_->kind_texts[kind.second];
+    auto number = static_cast<size_t>(table_->kinds[{category, phase}]);
+    if (number == table_->kind_counts.size()) table_->kind_counts.push_back(0);
+    known_kinds_.push_back({meanings_.of(kind.first), number});
   }
 
   const Categories& meanings_;
