@@ -20,6 +20,9 @@ class KnownTexts {
 
   // The number of a text, -1 for one that is not known.
   int32_t find(std::string_view text) const { return text.size() > longest ? -1 : texts_.find(text); }
+  std::string_view text(int32_t number) const {
+    return texts_.values()[static_cast<size_t>(number)];
+  }
   Facts& operator[](int32_t number) { return facts_[static_cast<size_t>(number)]; }
 
   // Keep a new text, as long as there is room.

@@ -202,7 +202,8 @@ class ProfileRecords {
       return p;
     }
     if (place.meaning != event_argument) {
-      const char* behind = runs_.behind_known(p, place.step, record.shapes);
+      const char* behind =
+          runs_.behind_known(p, piece_->end(), place.step, record.name, record.shapes);
       if (behind != nullptr) return behind;
     }
     const char* end = behind_value(p, 1);
