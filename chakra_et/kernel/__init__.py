@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-INTERFACE: Final = 13
+INTERFACE: Final = 14
 """What this version and the kernel expect of each other; another number is that of an old build."""
 FORCE_PYTHON: Final = "CHAKRA_ET_PURE_PYTHON"
 """The environment variable that turns the kernel off, unless it is empty or 0."""

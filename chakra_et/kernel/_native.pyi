@@ -6,7 +6,7 @@ know, is not taken in: it is for the reader in Python. Codes are into the lists 
 beside them, in order of first use, column by column within each piece.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -179,8 +179,10 @@ def distinct_parts(
 ) -> tuple[npt.NDArray[np.int32], list[bytes]]:
     """A code for each part between two offsets, and the distinct parts in order of first use."""
 
-def containing(texts: list[str], words: list[str]) -> npt.NDArray[np.int64]:
-    """The places of the texts that hold any of the words."""
+def containing(
+    texts: Sequence[str], rows: npt.NDArray[np.int64], words: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    """Those of some rows of a list of texts that hold any of the words; empty texts hold none."""
 
 def read_nodes(
     data: bytes,

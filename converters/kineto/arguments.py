@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import compress
 from typing import Any, Final
 
 import msgspec
@@ -119,9 +118,8 @@ def _read_communication(device: DeviceTrace) -> None:
     collectives: list[tuple[int, Facts]] = []
     operands: list[tuple[int, Operands]] = []
     args = device.args
-    work = _telling(args, device.rows(Role.WORK))
-    told = _told(args)
-    operations = told[device.role[told] == Role.OP].tolist()
+    work = _telling(args, device.rows(Role.WORK), _OF_KERNELS)
+    operations = _telling(args, device.rows(Role.OP), (*_OF_OPERATIONS, _INPUTS))
     is_work = set(work)
     for row in sorted(work + operations):
         text = args[row]
@@ -159,23 +157,27 @@ def _judged(text: bytes, work: bool) -> tuple[Operands, Facts | None]:
     return operands_of(args), facts_of(args, work=work)
 
 
-def _told(args: Sequence[str]) -> Rows:
-    """The rows that have arguments."""
+def _telling(args: Sequence[str], rows: Rows, words: Sequence[str]) -> list[int]:
+    """Those of some rows whose arguments hold any of some words.
+
+    Most have no arguments, or such that hold none: these are only searched.
+    """
     if isinstance(args, CarriedTexts):
-        return np.flatnonzero(args.told)
-    return np.array(list(compress(range(len(args)), args)), np.int64)
+        return _telling_packed(args, rows[args.told[rows]], words)
+    module = kernel()
+    if module is not None:
+        found: list[int] = module.containing(args, rows, words).tolist()
+        return found
+    told = [row for row in rows.tolist() if args[row]]
+    return sorted({row for word in words for row in told if word in args[row]})
 
 
-def _telling(args: Sequence[str], rows: Rows) -> list[int]:
-    """The rows whose arguments tell of communication: most do not, so they are only searched."""
-    module, (one, other) = kernel(), _OF_KERNELS
-    if module is None:
-        return [row for row in rows.tolist() if one in args[row] or other in args[row]]
+def _telling_packed(args: CarriedTexts, rows: Rows, words: Sequence[str]) -> list[int]:
+    """The same for rows of packed arguments, all of which have some."""
     telling: list[int] = []
     for start in range(0, len(rows), _SEARCHED):
         some = rows[start : start + _SEARCHED]
-        found = module.containing([args[row] for row in some.tolist()], list(_OF_KERNELS))
-        telling += some[found].tolist()
+        telling += some[_telling(args.at(some), np.arange(len(some)), words)].tolist()
     return telling
 
 

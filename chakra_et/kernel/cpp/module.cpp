@@ -68,26 +68,31 @@ nb::tuple distinct_parts(Column<uint8_t> bytes, Column<int64_t> offsets) {
   return nb::make_tuple(array(std::move(codes)), list_of(pool.values(), bytes_of));
 }
 
-std::vector<std::string_view> utf8_of(nb::list texts) {
-  std::vector<std::string_view> out;
-  for (nb::handle text : texts) out.push_back(utf8(text));
-  return out;
-}
-
-// The places of the texts that hold any of some words.
-nb::object containing(nb::list texts, nb::list words) {
-  std::vector<std::string_view> given = utf8_of(texts), wanted = utf8_of(words);
-  std::vector<int64_t> places;
+// Those of some rows whose texts hold any of some words; empty ones hold none.
+nb::object containing(nb::list texts, Column<int64_t> rows, nb::sequence words) {
+  std::vector<std::string_view> given, wanted;
+  std::vector<int64_t> found;
+  for (nb::handle word : words) wanted.push_back(utf8(word));
+  for (size_t place = 0; place < rows.size(); ++place) {
+    PyObject* text = PyList_GetItem(texts.ptr(), static_cast<Py_ssize_t>(rows(place)));
+    if (text == nullptr) throw nb::python_error();
+    std::string_view chars = utf8(text);
+    if (chars.empty()) continue;
+    given.push_back(chars);
+    found.push_back(rows(place));
+  }
   {
     nb::gil_scoped_release release;
+    size_t kept = 0;
     for (size_t place = 0; place < given.size(); ++place) {
       bool any = std::any_of(wanted.begin(), wanted.end(), [&](std::string_view word) {
         return holds(given[place], word);
       });
-      if (any) places.push_back(static_cast<int64_t>(place));
+      if (any) found[kept++] = found[place];
     }
+    found.resize(kept);
   }
-  return array(std::move(places));
+  return array(std::move(found));
 }
 
 nb::object find_tensors_at(Column<uint8_t> characters, Column<int64_t> offsets,
@@ -133,7 +138,7 @@ NB_MODULE(_native, m) {
         "work_known"_a);
   m.def("find_tensors", &find_tensors, "texts"_a);
   m.def("distinct_parts", &distinct_parts, "bytes"_a, "offsets"_a);
-  m.def("containing", &containing, "texts"_a, "words"_a);
+  m.def("containing", &containing, "texts"_a, "rows"_a, "words"_a);
   m.def("find_tensors_at", &find_tensors_at, "characters"_a, "offsets"_a, "codes"_a);
   m.def("read_nodes", &read_nodes, "data"_a, "first"_a, "piece"_a, "nodes"_a, "sources"_a,
         "operands"_a, "wire_types"_a);

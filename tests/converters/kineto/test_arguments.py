@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from both_ways import both_ways, needs_kernel
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from chakra_et.converters.kineto.arguments import facts_of, read_arguments
+from chakra_et.converters.kineto.arguments import _telling, facts_of, read_arguments
 from chakra_et.converters.kineto.shapes import operands_of
 from chakra_et.io.repairs import Repairs
 from chakra_et.recording import DeviceTrace, Role
+from chakra_et.recording.carried_texts import CarriedTexts
 from chakra_et.recording.numbers import whole
 
 FILE = Path("d.json")
@@ -71,3 +73,12 @@ def test_a_number_is_nobody_elses() -> None:
     device.name[:] = device.names["any"]
     read_arguments(device)
     assert [facts.sequence for _, facts in device.collectives.items()] == [1, None]
+
+
+@needs_kernel
+@given(st.lists(st.sampled_from(["", "{}", '{"a": 1}', '{"b": 2}', '{"a": "naïve", "b": 3}'])))
+def test_rows_that_hold_a_word(texts: list[str]) -> None:
+    rows, words = np.arange(0, len(texts), 2), ('"a"', '"b"')
+    wanted = [row for row in rows if '"a"' in texts[row] or '"b"' in texts[row]]
+    assert both_ways(_telling, texts, rows, words) == (wanted, wanted)
+    assert both_ways(_telling, CarriedTexts(texts), rows, words) == (wanted, wanted)
