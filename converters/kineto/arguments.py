@@ -177,7 +177,8 @@ def _telling_packed(args: CarriedTexts, rows: Rows, words: Sequence[str]) -> lis
     telling: list[int] = []
     for start in range(0, len(rows), _SEARCHED):
         some = rows[start : start + _SEARCHED]
-        telling += some[_telling(args.at(some), np.arange(len(some)), words)].tolist()
+        texts = [args[row] for row in some.tolist()]
+        telling += some[_telling(texts, np.arange(len(some)), words)].tolist()
     return telling
 
 
