@@ -111,12 +111,22 @@ class Format(msgspec.Struct, frozen=True):
         return f"{'an' if self.name[0] in 'EAIO' else 'a'} {self.name}"
 
 
-def json_keys(*patterns: bytes) -> Recogniser:
-    """Recognises JSON objects by the first place where one of these patterns stands."""
+def json_keys(*patterns: bytes, begin: bytes | None = None, mark: bytes = b"") -> Recogniser:
+    """Recognises JSON objects by the first place where one of these patterns stands.
+
+    Evidence at the very start is `begin`, a pattern that is tried there alone; the others start
+    with the quote of a key. `mark` is what all the others have in them: heads without it are not
+    searched for them.
+    """
     keys = lazy_pattern(b"|".join(b"(?:%b)" % part for part in patterns), re.DOTALL)
+    first = None if begin is None else lazy_pattern(begin, re.DOTALL)
 
     def recognise(head: Head) -> int | None:
         if not head.is_json or head.text[:1] != b"{":
+            return None
+        if first is not None and first.match(head.text):
+            return 0
+        if not patterns or mark not in head.text:
             return None
         match = keys.search(head.text)
         return None if match is None else match.start()

@@ -109,3 +109,17 @@ def test_no_format_takes_what_is_empty_or_says_nothing(form: Format) -> None:
     assert form.remedy.endswith(".")
     assert form.recognise(Head(b"")) is None
     assert form.recognise(Head(b'{"a": 1}', "a.json")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b'{ "changes": {', 0),
+        (b'{"a": 1, "producer": "chakra-et 1"', 9),
+        (b'{"changes": {"producer": "chakra-et"', 0),
+        (b'{"a": {"changes": {', None),
+        (b'{"producer": "another", "by": "chakra-et"', None),
+    ],
+)
+def test_evidence_at_the_start_counts_only_there(text: bytes, place: int | None) -> None:
+    assert formats.by_name("report of chakra-et").recognise(Head(text)) == place
