@@ -41,7 +41,6 @@ class Grown {
     if (count > 0) std::memcpy(data() + size_, values, count * sizeof(T));
     size_ += count;
   }
-  void append(const Grown& other) { append(other.data(), other.size()); }
   void resize(size_t size, const T& value) {
     if (size > room_) make_room(size);
     for (; size_ < size; ++size_) data()[size_] = value;
